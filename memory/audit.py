@@ -15,11 +15,12 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.db import connection, models
+from django.db import models
 
 from memory import conf
 from memory.models import AuditEntry
 from memory.models.short_term import MIN_PROMOTION_READS
+from memory.models.statements import execute_statement
 from memory.owner import Owner
 from memory.redaction import redact, redact_values
 from memory.scoring import DAILY_DECAY
@@ -96,8 +97,7 @@ def texts_metadata(owner: Owner, texts: Iterable[str]) -> dict[str, Any]:
 
 def write_audit_entry(entry: AuditColumns, *, needed: str) -> None:
     """Store the entry, unless the account's level is below `needed` or the entry is stored already. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(WRITE_ENTRY, [audit_json(entry), needed, conf.AUDIT_LEVEL])
+    execute_statement(WRITE_ENTRY, [audit_json(entry), needed, conf.AUDIT_LEVEL])
 
 
 def audit_json(entry: AuditColumns | Sequence[AuditColumns]) -> str:

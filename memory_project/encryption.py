@@ -120,10 +120,6 @@ def add_encryption_key() -> Path:
         # an invalid key is reported before anything is encrypted with it
         make_fernets(keys)
         with scratch_file(file, ",".join(keys).encode()) as scratch:
-            if os.geteuid() == 0 and file.exists():
-                # root may rotate the keys of a service that runs as another user
-                was = file.stat()
-                os.chown(scratch, was.st_uid, was.st_gid)
             scratch.replace(file)
         os.fsync(folder)
     return file

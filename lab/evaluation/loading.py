@@ -23,7 +23,7 @@ from memory.services.extraction.extract import extract_due
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
 from memory.services.memories.links import DERIVED_FROM
-from memory.services.recall.term_statistics import TermBatch, fold_terms
+from memory.services.recall.term_statistics import fold_terms
 from memory.services.strategies.learn import StrategyDraft, learn_strategy, reinforce_strategy
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.turns import store_turns
@@ -169,7 +169,7 @@ def prepare_searches(account: Account) -> None:
     """Update the statistics that a running service would have after a while."""
     mark, goes_on = 0, True
     while goes_on:
-        mark = fold_terms(TermBatch(account_id=account.id, after=mark, size=TERMS_AT_ONCE)).mark
+        mark = fold_terms(account.id, after=mark, size=TERMS_AT_ONCE).mark
         goes_on = bool(mark)
     with connection.cursor() as cursor:
         # or the planner would go by what it knew before there was anything

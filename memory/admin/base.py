@@ -156,6 +156,12 @@ class RefusedForm(forms.BaseForm):
         return cleaned
 
 
+def render_page(request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
+    """Render a page of our own from `templates/admin/memory/`."""
+    shared = {**admin.site.each_context(request), "title": title}
+    return TemplateResponse(request, f"admin/memory/{template}", {**shared, **context})
+
+
 class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     """A list that costs the same few queries whatever the size of the table: newest first, counted up to a limit."""
 
@@ -347,9 +353,7 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
         return row
 
     def render_page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
-        """Render a page of our own from `templates/admin/memory/`."""
-        shared = {**self.admin_site.each_context(request), "opts": self.opts, "title": title}
-        return TemplateResponse(request, f"admin/memory/{template}", {**shared, **context})
+        return render_page(request, template, title, opts=self.opts, **context)
 
     def unless_redis_is_down(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
         """Return the page of `view`, or with status 503 a page that says that Redis is down."""

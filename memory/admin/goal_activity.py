@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.http import HttpRequest
 from django.utils.http import urlencode
 
@@ -22,6 +21,7 @@ from memory.admin.text import mark_invisible
 from memory.admin.turn_cards import TurnCard, VisibleModels, read_turn_cards
 from memory.admin.work_cards import WorkCard, read_work_cards
 from memory.models import Goal, Link
+from memory.models.statements import fetch_rows
 
 PAGE_ENTRIES = 50
 MAX_RESULT_CHARACTERS = 10_000
@@ -166,9 +166,8 @@ def read_entries(
     parts = [PART_OF_PAGE.format(kind=kind.value, rows=ROWS[kind], bound=condition, order=order) for kind in kinds]
     statement = f"{' UNION ALL '.join(parts)} ORDER BY at {order}, id {order} LIMIT %(limit)s"
     values: dict[str, Any] = {"account_id": goal.account_id, "goal_id": goal.pk, "now": now}
-    with connection.cursor() as db_cursor:
-        db_cursor.execute(statement, {**values, "at": cursor.at, "id": cursor.id, "limit": PAGE_ENTRIES + 1})
-        return [ActivityEntry(kind=EntryKind(kind), at=at, id=row_id) for kind, at, row_id in db_cursor.fetchall()]
+    found = fetch_rows(statement, {**values, "at": cursor.at, "id": cursor.id, "limit": PAGE_ENTRIES + 1})
+    return [ActivityEntry(kind=EntryKind(kind), at=at, id=row_id) for kind, at, row_id in found]
 
 
 def read_activity(request: HttpRequest, goal: Goal, *, now: datetime) -> GoalActivity:

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q
 
 from memory.admin.link_ends import own_column
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.models import Goal, Link
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
+from memory.models.statements import fetch_rows
 
 PAGE_ROOTS = 50
 MAX_GOALS = 500
@@ -106,10 +106,7 @@ def read_tree_below(goal: Goal, *, now: datetime) -> GoalForest:
 
 def walk_tree(statement: str, **values: Any) -> list[tuple[UUID, UUID | None]]:
     """Return the ids of goals and of the parents from which they were reached, level by level."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {**values, "max_depth": MAX_DEPTH, "max_goals": MAX_GOALS + 1})
-        found: list[tuple[UUID, UUID | None]] = cursor.fetchall()
-    return found
+    return fetch_rows(statement, {**values, "max_depth": MAX_DEPTH, "max_goals": MAX_GOALS + 1})
 
 
 def build_forest(

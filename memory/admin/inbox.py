@@ -14,11 +14,10 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods
 
-from memory.admin.base import REDIS_IS_DOWN, watching_owner
+from memory.admin.base import REDIS_IS_DOWN, render_page, watching_owner
 from memory.admin.columns import change_url
 from memory.admin.memories import NOT_YET_EMBEDDED
 from memory.admin.text import error_sentence, excerpt_of, text_excerpt
@@ -47,6 +46,8 @@ MERGED_WITHIN = timedelta(days=30)
 """Older merges of near-duplicates are not asked about."""
 
 Decide = Callable[[Owner, Any, datetime], object]
+Find = Callable[[QuerySet[Any], datetime], QuerySet[Any]]
+Describe = Callable[[Any], "InboxItem"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,6 @@ class Decision:
 class InboxItem:
     """Something to decide, ready for the page."""
 
-    source: str
     id: UUID
     what: str
     texts: Sequence[str]
@@ -71,6 +71,7 @@ class InboxItem:
     account: str
     at: datetime
     url: str
+    source: str = ""
     decisions: Sequence[tuple[str, Decision]] = ()
 
 
@@ -80,8 +81,8 @@ class Source:
 
     label: str
     model: type[Model]
-    find: Callable[[QuerySet[Any], datetime], QuerySet[Any]]
-    describe: Callable[[str, Any], InboxItem]
+    find: Find
+    describe: Describe
     decisions: Mapping[str, Decision]
     watched: Callable[[Any], tuple[type[Model], Sequence[UUID]]] | None = None
     """The rows whose values before and after the audit log keeps, if they are not the item itself."""
@@ -115,19 +116,9 @@ def unconfirmed_merges(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     return annotate(recent.exclude(properties__has_key="confirmed_by"), **texts)
 
 
-def quarantined(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    found = among_newest(rows).filter(quarantined=True, archived=False)
-    return annotate(found, text_start=text_excerpt("text"))
-
-
-def with_secrets(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    found = among_newest(rows).filter(has_secret=True, archived=False, quarantined=False)
-    return annotate(found, text_start=text_excerpt("text"))
-
-
-def doubtful_facts(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    live = Q(status=Fact.Status.ACTIVE, archived=False, quarantined=False, confidence__lt=DOUBTFUL_BELOW)
-    return annotate(among_newest(rows).filter(live), text_start=text_excerpt("text"))
+def newest_memories(**conditions: Any) -> Find:
+    """Return what finds the newest memories that fulfil conditions."""
+    return lambda rows, now: annotate(among_newest(rows).filter(**conditions), text_start=text_excerpt("text"))
 
 
 def open_forget_requests(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
@@ -139,52 +130,40 @@ def parked_conversations(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     return rows.filter(Q(extract_parked_at__isnull=False) | Q(summary_parked_at__isnull=False))
 
 
-def describe_review(source: str, row: Any) -> InboxItem:
+def describe_review(row: Any) -> InboxItem:
     similarity = "" if row.similarity is None else f"Similarity {row.similarity:.3f}."
     texts = [f"New: {row.new_claim}", f"Old: {row.old_claim}"]
-    return item(source, row, "Two facts contradict each other", texts, similarity, change_url("factreview", row.pk))
+    return item(row, "Two facts contradict each other", texts, similarity, change_url("factreview", row.pk))
 
 
-def describe_merge(source: str, row: Any) -> InboxItem:
+def describe_merge(row: Any) -> InboxItem:
     texts = [f"Kept: {row.target_text}", f"Merged into it: {row.source_text}"]
     url = change_url("memory", row.target_id)
-    return item(source, row, "Near-duplicates were merged", texts, f"Similarity {row.weight:.3f}.", url)
+    return item(row, "Near-duplicates were merged", texts, f"Similarity {row.weight:.3f}.", url)
 
 
-def describe_quarantined(source: str, row: Any) -> InboxItem:
-    note = "No recall returns it while it is in quarantine."
-    return describe_memory(source, row, f"A {spec_of(row.kind).label} is in quarantine, as one that gives orders", note)
+def describe_memory(what: str, note: str = "") -> Describe:
+    """Return what describes a memory by texts, in which `{kind}` is the label of its kind, and `{row}` its row."""
+
+    def describe(row: Any) -> InboxItem:
+        spec = spec_of(row.kind)
+        url = change_url(spec.admin_page, row.pk)
+        return item(row, what.format(kind=spec.label), [row.text_start], note.format(row=row), url)
+
+    return describe
 
 
-def describe_secret(source: str, row: Any) -> InboxItem:
-    return describe_memory(source, row, f"A {spec_of(row.kind).label} seems to hold a secret", "")
-
-
-def describe_doubtful(source: str, row: Any) -> InboxItem:
-    return describe_memory(source, row, "A fact is doubtful", f"Confidence {row.confidence:g}.")
-
-
-def describe_forget_request(source: str, row: Any) -> InboxItem:
-    note = "No fact fitted it, or something else still says it."
-    return describe_memory(source, row, "A user asks to forget something", note)
-
-
-def describe_memory(source: str, row: Any, what: str, note: str) -> InboxItem:
-    return item(source, row, what, [row.text_start], note, change_url(spec_of(row.kind).admin_page, row.pk))
-
-
-def describe_parked(source: str, row: Any) -> InboxItem:
+def describe_parked(row: Any) -> InboxItem:
     extraction = "Extraction", row.extract_parked_at, row.extract_error
     summary = "Summary", row.summary_parked_at, row.summary_error
     parts = [(name, error) for name, at, error in (extraction, summary) if at]
     note = " ".join(f"{name} failed too often: {error or 'no reason is known'}." for name, error in parts)
     url = change_url("conversation", row.pk)
-    return item(source, row, "Work on a conversation is parked", [row.conversation_id], note, url)
+    return item(row, "Work on a conversation is parked", [row.conversation_id], note, url)
 
 
-def item(source: str, row: Any, what: str, texts: Sequence[str], note: str, url: str) -> InboxItem:
+def item(row: Any, what: str, texts: Sequence[str], note: str, url: str) -> InboxItem:
     return InboxItem(
-        source=source,
         id=row.pk,
         what=what,
         texts=[excerpt_of(text) for text in texts],
@@ -260,8 +239,10 @@ SOURCES: Mapping[str, Source] = {
     "instructions": Source(
         label="Instructions",
         model=Memory,
-        find=quarantined,
-        describe=describe_quarantined,
+        find=newest_memories(quarantined=True, archived=False),
+        describe=describe_memory(
+            "A {kind} is in quarantine, as one that gives orders", "No recall returns it while it is in quarantine."
+        ),
         decisions={
             "release": Decision(label="Release", key="y", run=mark_as("release"), done="Released: recalls return it."),
             "archive": ARCHIVE,
@@ -270,8 +251,8 @@ SOURCES: Mapping[str, Source] = {
     "secrets": Source(
         label="Secrets",
         model=Memory,
-        find=with_secrets,
-        describe=describe_secret,
+        find=newest_memories(has_secret=True, archived=False, quarantined=False),
+        describe=describe_memory("A {kind} seems to hold a secret"),
         decisions={
             "harmless": Decision(
                 label="It is no secret",
@@ -288,8 +269,10 @@ SOURCES: Mapping[str, Source] = {
     "doubtful": Source(
         label="Doubtful facts",
         model=Fact,
-        find=doubtful_facts,
-        describe=describe_doubtful,
+        find=newest_memories(
+            status=Fact.Status.ACTIVE, archived=False, quarantined=False, confidence__lt=DOUBTFUL_BELOW
+        ),
+        describe=describe_memory("A fact is doubtful", "Confidence {row.confidence:g}."),
         decisions={
             "true": Decision(label="It is true", key="y", run=trust_fact, done="Its confidence is 1 now."),
             "retract": Decision(
@@ -310,7 +293,9 @@ SOURCES: Mapping[str, Source] = {
         label="Requests to forget",
         model=Turn,
         find=open_forget_requests,
-        describe=describe_forget_request,
+        describe=describe_memory(
+            "A user asks to forget something", "No fact fitted it, or something else still says it."
+        ),
         decisions={
             "done": Decision(
                 label="Done",
@@ -343,16 +328,16 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
     chosen = request.GET.get("kind", "")
     listed = {chosen: seen[chosen]} if chosen in seen else seen
     items = sorted(collect_items(request, listed), key=lambda each: each.at, reverse=True)
-    context = {
-        **admin.site.each_context(request),
-        "title": "Inbox",
-        "items": items,
-        "kinds": [(name, each.label) for name, each in seen.items()],
-        "chosen": chosen if chosen in seen else "",
-        "max_of_a_kind": MAX_OF_A_KIND,
-        "recent_rows": f"{RECENT_ROWS:,}",
-    }
-    return TemplateResponse(request, "admin/memory/inbox.html", context)
+    return render_page(
+        request,
+        "inbox.html",
+        "Inbox",
+        items=items,
+        kinds=[(name, each.label) for name, each in seen.items()],
+        chosen=chosen if chosen in seen else "",
+        max_of_a_kind=MAX_OF_A_KIND,
+        recent_rows=f"{RECENT_ROWS:,}",
+    )
 
 
 def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterable[InboxItem]:
@@ -363,8 +348,8 @@ def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterab
         may_decide = source.is_allowed(user, "change")
         rows = source.find(limit_rows(source.model._default_manager.all(), request), now)
         for row in rows.select_related("account").order_by("-pk")[:MAX_OF_A_KIND]:
-            found = source.describe(name, row)
-            yield replace(found, decisions=list(source.decisions.items()) if may_decide else [])
+            decisions = list(source.decisions.items()) if may_decide else []
+            yield replace(source.describe(row), source=name, decisions=decisions)
 
 
 def decide(request: HttpRequest, sources: Mapping[str, Source]) -> HttpResponse:

@@ -13,11 +13,10 @@ from uuid import UUID
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
-from memory.admin.base import REDIS_IS_DOWN, staff_owner
+from memory.admin.base import REDIS_IS_DOWN, render_page, staff_owner
 from memory.admin.columns import change_url, why_url
 from memory.admin.degradations import describe_degradation
 from memory.admin.playground_form import TECHNIQUES, PlanSettings, PlaygroundForm
@@ -108,15 +107,11 @@ def show_playground(request: HttpRequest) -> HttpResponse:
             form.add_error(None, error_sentence(err))
         except REDIS_ERRORS:
             form.add_error(None, REDIS_IS_DOWN.partition(".")[0] + ".")
-    context = {
-        **admin.site.each_context(request),
-        "title": "Playground",
-        "form": form,
-        "answers": answers,
-        "techniques": TECHNIQUES,
-        "may_change": user.has_perm("memory.change_memory"),
-    }
-    return TemplateResponse(request, "admin/memory/playground.html", context)
+    may_change = user.has_perm("memory.change_memory")
+    return render_page(
+        request, "playground.html", "Playground",
+        form=form, answers=answers, techniques=TECHNIQUES, may_change=may_change,
+    )  # fmt: skip
 
 
 def answer_plans(request: HttpRequest, form: PlaygroundForm) -> list[PlanAnswer]:

@@ -11,12 +11,11 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from memory.admin.account_choice import AccountChoiceForm
-from memory.admin.base import REDIS_IS_DOWN, watching_owner
+from memory.admin.base import REDIS_IS_DOWN, render_page, watching_owner
 from memory.admin.columns import change_url
 from memory.admin.fields import ExternalIdField, IdListField, JSONTextsField, NameField, PlainTextField
 from memory.admin.text import error_sentence
@@ -158,14 +157,8 @@ def show_form(request: HttpRequest) -> HttpResponse:
         if stored is not None:
             messages.success(request, f"The {spec_of(kind).label} is remembered.")
             return HttpResponseRedirect(change_url(spec_of(kind).admin_page, stored.pk))
-    context = {
-        **admin.site.each_context(request),
-        "title": "Remember something",
-        "form": form,
-        "kinds": [(str(each), spec_of(each).label) for each in kinds],
-        "kind": str(kind),
-    }
-    return TemplateResponse(request, "admin/memory/remember.html", context)
+    named = [(str(each), spec_of(each).label) for each in kinds]
+    return render_page(request, "remember.html", "Remember something", form=form, kinds=named, kind=str(kind))
 
 
 def save(request: HttpRequest, form: RememberForm, kind: str) -> Any:

@@ -15,12 +15,11 @@ from django.contrib import admin
 from django.db.models import CharField, F, Model, QuerySet, UUIDField, Value, Window
 from django.db.models.functions import RowNumber
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from memory.admin.base import staff_owner
+from memory.admin.base import render_page, staff_owner
 from memory.admin.columns import change_url, list_url
 from memory.admin.degradations import describe_degradation
 from memory.admin.navigation import LABELS
@@ -128,8 +127,7 @@ def show_search(request: HttpRequest) -> HttpResponse:
         context["names"] = list(search_names(request, question, NAMED_EVERYWHERE if is_everywhere else NAMED))
         context["words"] = [] if is_everywhere else search_words(request, question)
         context |= {"is_everywhere": is_everywhere, **search_meaning(request, question)}
-    page = {**admin.site.each_context(request), "title": "Search", "maximum": MAX_OF_A_KIND}
-    return TemplateResponse(request, "admin/memory/search.html", {**page, **context})
+    return render_page(request, "search.html", "Search", maximum=MAX_OF_A_KIND, **context)
 
 
 def page_of(name: str) -> Any:

@@ -7,10 +7,10 @@ import qrcode
 from django.contrib import admin, messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from memory.admin.base import render_page
 from memory.admin.users import UnlimitedStaffAdmin
 
 NAME = "authenticator app"
@@ -33,14 +33,14 @@ def show_totp(request: HttpRequest) -> HttpResponse:
     pending = None if device else find_device(user, confirmed=False)
     if device is None and pending is None:
         pending = TOTPDevice.objects.create(user=user, name=NAME, confirmed=False)
-    context = {
-        **admin.site.each_context(request),
-        "title": "Two-factor authentication",
-        "is_on": device is not None,
-        "secret": group_secret(pending) if pending else "",
-        "drawing": draw_code(pending.config_url) if pending else None,
-    }
-    return TemplateResponse(request, "admin/memory/totp.html", context)
+    return render_page(
+        request,
+        "totp.html",
+        "Two-factor authentication",
+        is_on=device is not None,
+        secret=group_secret(pending) if pending else "",
+        drawing=draw_code(pending.config_url) if pending else None,
+    )
 
 
 def switch_totp(request: HttpRequest, user: Any, *, is_on: bool) -> HttpResponse:

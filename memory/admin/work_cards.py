@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models.functions import Left
 
 from memory.admin.artifact_cards import ArtifactCard, read_artifacts
@@ -23,6 +22,7 @@ from memory.admin.turn_cards import (
     format_range,
 )
 from memory.models import Link, WorkEpisode
+from memory.models.statements import fetch_rows
 from memory.reasoning import is_deeper
 from memory.services.memories.links import DERIVED_FROM, PRODUCED
 
@@ -125,11 +125,11 @@ def read_turn_lines(account_id: UUID, rows: Sequence[Any]) -> dict[UUID, list[Tu
         "lasts": [row.last_number for row in rows],
     }
     found: dict[UUID, list[TurnLine]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(TURN_LINES, {**values, "lines": MAX_LINES, "characters": EXCERPT_CHARACTERS + 1})
-        for episode_id, record_id, number, status, at, text in cursor.fetchall():
-            line = TurnLine(id=record_id, number=number, status=status, at=at, text=excerpt_of(text or ""))
-            found.setdefault(episode_id, []).append(line)
+    for episode_id, record_id, number, status, at, text in fetch_rows(
+        TURN_LINES, {**values, "lines": MAX_LINES, "characters": EXCERPT_CHARACTERS + 1}
+    ):
+        line = TurnLine(id=record_id, number=number, status=status, at=at, text=excerpt_of(text or ""))
+        found.setdefault(episode_id, []).append(line)
     return found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -18,6 +18,7 @@ from redis import RedisError
 
 from memory.maintenance import JOBS
 from memory.models import Conversation, Memory, ModelUsage
+from memory.models.statements import fetch_rows
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
 from memory.services.operations.alerts import (
     ALERTS_OF_REDIS,
@@ -101,12 +102,10 @@ def run_metrics(now: datetime) -> Sequence[Metric]:
         "Rows examined, changed and failed by runs of the last day, and other counts of the job.",
         labels=["job", "figure"],
     )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            RUNS, {"first": first_uuid7(now - RECENT_PERIOD - MAX_CLOCK_DIFFERENCE), "since": now - RECENT_PERIOD}
-        )
-        for source, job, label, value in cursor.fetchall():
-            {"runs": runs, "figures": figures}[source].add_metric([job, label], float(value))
+    for source, job, label, value in fetch_rows(
+        RUNS, {"first": first_uuid7(now - RECENT_PERIOD - MAX_CLOCK_DIFFERENCE), "since": now - RECENT_PERIOD}
+    ):
+        {"runs": runs, "figures": figures}[source].add_metric([job, label], float(value))
     return runs, figures
 
 

@@ -1,10 +1,7 @@
 """Jobs of embeddings: pending memories, memories without a vector, changes of the model, and indexes of accounts."""
 
 import logging
-from contextlib import closing
 from datetime import datetime, time, timedelta
-from itertools import groupby
-from time import monotonic
 from typing import Any
 
 from django.db import DatabaseError
@@ -14,8 +11,9 @@ from memory import conf
 from memory.errors import Conflict
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.models import Memory, Vector
+from memory.services.account_walk import group_by_account
 from memory.services.claims import count_due_rows
-from memory.services.embedding.account_indexes import IndexChange, apply_index_change, find_index_changes
+from memory.services.embedding.account_indexes import carry_out, find_index_changes
 from memory.services.embedding.passages import add_passages, long_memories, without_passages
 from memory.services.embedding.queue import embed_pending, release_lost_claims
 from memory.services.embedding.reembed import continue_change, count_change
@@ -26,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 IS_STOOD_FOR = Q(kind__in=sorted(WORK_KINDS), archived=True)
 """Archived levels of structured turns: another level stands for them, and no search finds them again."""
-
-RENEW_SECONDS = 1.0
 
 
 @job(every=timedelta(seconds=30), batch_size=conf.EMBED_BATCH_ROWS)
@@ -76,7 +72,7 @@ def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
     lacking = Memory.objects.alias(vector=vector).filter(vector=None, embed_after=None).exclude(IS_STOOD_FOR)
     due: dict[str, Any] = {"embed_after": now, "embed_attempts": 0, "embed_error": ""}
     changed = 0
-    for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):
+    for account_id, of_account in group_by_account(page.rows).items():
         rows = lacking.filter(account_id=account_id, id__in=[row.id for row in of_account])
         changed += rows.count() if batch.dry_run else rows.update(**due)
     return BatchReport(examined=len(page.rows), changed=changed, cursor=page.cursor)
@@ -91,8 +87,8 @@ def embed_passages(*, now: datetime, batch: Batch) -> BatchReport:
     """
     page = batch.page_of(long_memories().only("account"))
     changed = failed = 0
-    for _, of_account in groupby(page.rows, key=lambda row: row.account_id):
-        lacking = without_passages(list(of_account)).only("account", "text", "content_hash").order_by("id")
+    for of_account in group_by_account(page.rows).values():
+        lacking = without_passages(of_account).only("account", "text", "content_hash").order_by("id")
         if batch.dry_run:
             changed += lacking.count()
             continue
@@ -133,7 +129,7 @@ def vector_indexes(*, now: datetime, batch: Batch) -> BatchReport:
     for change in changes:
         batch.renew()
         try:
-            carry_out(change, batch)
+            carry_out(change, renew=batch.renew)
             changed += 1
         except Conflict as err:
             logger.info("vector indexes wait: %s", err)
@@ -142,13 +138,3 @@ def vector_indexes(*, now: datetime, batch: Batch) -> BatchReport:
             logger.warning("vector index %s was not made: %s", change.name, type(err).__name__)
             failed += 1
     return BatchReport(examined=len(changes), changed=changed, failed=failed)
-
-
-def carry_out(change: IndexChange, batch: Batch) -> None:
-    """Apply a change, and renew the lease meanwhile: a build may take many minutes."""
-    renewed = monotonic()
-    with closing(apply_index_change(change)) as steps:
-        for _progress in steps:
-            if monotonic() - renewed >= RENEW_SECONDS:
-                batch.renew()
-                renewed = monotonic()

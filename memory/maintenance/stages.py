@@ -6,7 +6,6 @@ The cursor of such a job is a stage, a colon, and the stage's own cursor.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.maintenance.base import Batch, BatchReport, RunBatch
+from memory.services.account_walk import group_by_account
 
 Delete = Callable[[UUID, Sequence[UUID]], int]
 """Deletes those of an account's rows with these ids that still are to be deleted; returns their number."""
@@ -46,7 +46,7 @@ def forget_rows(rows: QuerySet[Any], batch: Batch, *, delete: Delete | None = No
     if batch.dry_run:
         return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
     changed = 0
-    for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):
+    for account_id, of_account in group_by_account(page.rows).items():
         ids = [row.id for row in of_account]
         if delete is None:
             changed += delete_rows(rows.filter(account_id=account_id, id__in=ids))

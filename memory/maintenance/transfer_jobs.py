@@ -1,8 +1,6 @@
 """The job of transfers: exports and imports that were requested are done, and archives that expired are deleted."""
 
 import logging
-import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import OperationalError
@@ -12,25 +10,12 @@ from redis.exceptions import RedisError
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.maintenance.stages import forgetting, run_stages
 from memory.models import Transfer
-from memory.services.account_walk import read_account_page
+from memory.services.account_walk import read_account_page, throttled
 from memory.services.transfer.transfers import run_transfer, transfer_lock
 
 logger = logging.getLogger(__name__)
 
 RENEW_SECONDS = 5.0
-
-
-def throttled(renew: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that calls `renew`, but not more often than every RENEW_SECONDS."""
-    called_at = time.monotonic()
-
-    def call() -> None:
-        nonlocal called_at
-        if time.monotonic() >= called_at + RENEW_SECONDS:
-            renew()
-            called_at = time.monotonic()
-
-    return call
 
 
 def run_requested(*, now: datetime, batch: Batch) -> BatchReport:
@@ -44,7 +29,7 @@ def run_requested(*, now: datetime, batch: Batch) -> BatchReport:
             left = rows.filter(account_id=row.account_id, id=row.id).first() if is_held else None
             if left is None:
                 return BatchReport(examined=0, changed=0, cursor=page.cursor)
-            transfer = run_transfer(left, now=now, renew=throttled(batch.renew))
+            transfer = run_transfer(left, now=now, renew=throttled(batch.renew, seconds=RENEW_SECONDS))
     except (RedisError, OperationalError) as err:
         logger.warning("%s %s goes on later: %s", row.direction, row.id, type(err).__name__)
         return BatchReport(examined=1, changed=0, failed=1, cursor=page.cursor)

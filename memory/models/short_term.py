@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from memory.models.accounts import AccountRow
+from memory.models.statements import execute_statement
 from memory.owner import Owner
 from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
@@ -122,8 +123,7 @@ class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
 
     def supersede_waiting(self, owner: Owner, entry_key: ShortTermKey, *, now: datetime) -> None:
         """Free a key whose expired entry awaits promotion. The entry stays until it is promoted. One statement."""
-        with connection.cursor() as cursor:
-            cursor.execute(SUPERSEDE, entry_key.to_params(owner) | {"now": now})
+        execute_statement(SUPERSEDE, entry_key.to_params(owner) | {"now": now})
 
     def store(
         self, owner: Owner, entry_key: ShortTermKey, *, value_json: str, columns: dict[str, Any], now: datetime

@@ -20,7 +20,7 @@ from django.db.models.expressions import DatabaseDefault
 from psycopg.pq import Format
 
 from memory.models.memory import MemoryRow
-from memory.models.statements import Embedding, HalfVectors, Ids, binary_cursor
+from memory.models.statements import Embedding, HalfVectors, Ids, binary_cursor, execute_statement
 from memory.owner import Owner
 from memory_project.ids import uuid7
 
@@ -171,8 +171,7 @@ def plan_once(rows: Sequence[object]) -> None:
     discarded: one from when a table was nearly empty would read through all rows of the account for each row.
     """
     if len(rows) >= MIN_ROWS_TO_PLAN_ONCE and not settings.DATABASE_IS_DISTRIBUTED:
-        with connection.cursor() as cursor:
-            cursor.execute("DISCARD PLANS; SET LOCAL plan_cache_mode = auto")
+        execute_statement("DISCARD PLANS; SET LOCAL plan_cache_mode = auto")
 
 
 def values_sql(columns: Sequence["InsertColumn"]) -> str:
@@ -255,14 +254,12 @@ def delete_memory_rows(account_id: UUID, memory_ids: Sequence[UUID]) -> None:
 
     Foreign keys of the database delete what belongs to them: vectors, links, versions, names, votes.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(DELETE_MEMORIES, {"account_id": account_id, "ids": list(memory_ids)})
+    execute_statement(DELETE_MEMORIES, {"account_id": account_id, "ids": list(memory_ids)})
 
 
 def clear_record_references(account_id: UUID, record_ids: Sequence[UUID]) -> None:
     """Clear references to structured turns that are about to be deleted. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(CLEAR_RECORD_REFERENCES, {"account_id": account_id, "ids": list(record_ids)})
+    execute_statement(CLEAR_RECORD_REFERENCES, {"account_id": account_id, "ids": list(record_ids)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

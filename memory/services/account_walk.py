@@ -9,7 +9,8 @@ are shared out among the accounts instead (`services.claims`).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from time import monotonic
+from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -49,6 +50,19 @@ class Batch:
         return read_account_page(
             rows, after=self.cursor, limit=self.size, account_id=self.account_id, order_by=order_by
         )
+
+
+def throttled(renew: Callable[[], None], *, seconds: float) -> Callable[[], None]:
+    """Return a function that calls `renew`, but not more often than every so many seconds."""
+    called_at = monotonic()
+
+    def call() -> None:
+        nonlocal called_at
+        if monotonic() - called_at >= seconds:
+            renew()
+            called_at = monotonic()
+
+    return call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +135,14 @@ def accounts_that_have(rows: QuerySet[Any]) -> QuerySet[Account]:
     if settings.DATABASE_IS_DISTRIBUTED:
         return Account.objects.filter(id__in=rows.order_by().values("account_id").distinct())
     return Account.objects.filter(Exists(rows.order_by().filter(account_id=OuterRef("id"))))
+
+
+def group_by_account(rows: Iterable[T]) -> dict[UUID, list[T]]:
+    """Return rows, or what else has an `account_id`, by account, in their order."""
+    found: dict[UUID, list[T]] = {}
+    for row in rows:
+        found.setdefault(cast("Any", row).account_id, []).append(row)
+    return found
 
 
 def format_place(row: Any, order_by: str) -> str:

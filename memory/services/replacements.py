@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 from psycopg.pq import Format
@@ -34,7 +34,7 @@ from memory.extraction.replacement import (
 from memory.extraction.statement_words import says_no_more
 from memory.kinds import Kind, spec_of
 from memory.models import Conversation, Link, MemoryRow, Turn
-from memory.models.statements import VECTOR_HEAD_BYTES, Ids, binary_cursor
+from memory.models.statements import VECTOR_HEAD_BYTES, Ids, binary_cursor, fetch_rows
 from memory.scoring import POSSIBLE_REPLACEMENT
 from memory.services.claims import take_shares
 from memory.services.embedding.serving import serving_model
@@ -180,12 +180,12 @@ def link_replaced_evidence(account_id: UUID, *, newer: UUID, older: Sequence[UUI
     active facts rest upon it, or no fact was learned from another sentence of it. One statement, and as many as
     `add_links` needs. Returns the number of new links.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(EVIDENCE_PAIRS, {"account_id": account_id, "newer": newer, "older": list(older)})
-        weights = {
-            (said, before): WHOLE_TURN if not holding and says_no_more(text, ended or ()) else PART_OF_TURN
-            for said, before, text, holding, ended in cursor.fetchall()
-        }
+    weights = {
+        (said, before): WHOLE_TURN if not holding and says_no_more(text, ended or ()) else PART_OF_TURN
+        for said, before, text, holding, ended in fetch_rows(
+            EVIDENCE_PAIRS, {"account_id": account_id, "newer": newer, "older": list(older)}
+        )
+    }
     return add_links(
         account_id,
         [

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Aggregate, Avg, BinaryField, Count, FloatField, Max, Q, QuerySet
 from django.db.models.functions import Cast
 
@@ -22,6 +22,7 @@ from memory.dates import CLOCK_SKEW, has_come
 from memory.errors import TooLarge, Unprocessable, require_found
 from memory.masking import masks_secrets
 from memory.models import Tool, ToolInvocation
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id, join_conversation
 from memory_project.encryption import SealBroken, unseal
@@ -174,9 +175,7 @@ def join_conversations(owner: Owner, conversation_ids: Collection[str], *, now: 
     missing = sorted(conversation_ids)
     while missing:
         joined = {join_conversation(owner, name, now=now).id: name for name in missing}
-        with connection.cursor() as cursor:
-            cursor.execute(LOCK_CONVERSATIONS, [owner.account_id, list(joined)])
-            held = {row_id for (row_id,) in cursor.fetchall()}
+        held = {row_id for (row_id,) in fetch_rows(LOCK_CONVERSATIONS, [owner.account_id, list(joined)])}
         missing = [name for row_id, name in joined.items() if row_id not in held]
 
 
@@ -211,9 +210,7 @@ def count_tool_uses(owner: Owner, rows: Sequence[ToolInvocation]) -> dict[str, U
     """Add uses to the counts of their tools, creating new ones. Returns the tools' ids by name. One statement."""
     names = ("tool_name", "success", "latency_ms", "timestamp")
     columns: list[list[Any]] = [[uuid7() for _ in rows], *([getattr(row, name) for row in rows] for name in names)]
-    with connection.cursor() as cursor:
-        cursor.execute(COUNT_USES, [owner.account_id, *columns])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(COUNT_USES, [owner.account_id, *columns]))
 
 
 def ensure_tools(owner: Owner, names: Collection[str]) -> dict[str, UUID]:

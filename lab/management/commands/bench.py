@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
@@ -25,7 +25,7 @@ from lab.benchmarks.recall import recall_bodies
 from lab.benchmarks.scratch import fill_episodes, scratch_account
 from lab.benchmarks.throughput import CONNECTIONS, SECONDS, Throughput, measure_throughput
 from lab.benchmarks.web import KeepAliveClient, web_server
-from memory.management.base import require_database_keys
+from memory.management.base import OperatorCommand, check_keys
 from memory.retrieval.retrievers.vector import VECTOR
 from memory_project.postgresql.roles import owner_connection
 
@@ -35,7 +35,7 @@ QUICK_ROUNDS, FULL_ROUNDS = 300, 3_000
 WIDTH = 100
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Measure working memory, ledger and episodic search over HTTP against the same work done by redis-py and "
         "psycopg, turn by turn in one run. Works in an account of its own, which it deletes with all that is in it."
@@ -73,7 +73,7 @@ class Command(BaseCommand):
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
         require_migrations()
-        require_database_keys()
+        check_keys()
         if options["jobs"] is not None:
             self.print_growth_of_jobs(options["jobs"] or FILLINGS, as_json=options["json"])
             return

@@ -5,15 +5,15 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from lab.benchmarks.scratch import scratch_account
 from lab.chaos.scenarios import SCENARIOS
 from lab.chaos.stage import Stage
-from memory.management.base import require_database_keys
+from memory.management.base import OperatorCommand, check_keys
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Hold crowds of slow clients and stop servers, and measure what a client that works and /health/live notice. "
         "Works on a web server and in an account of its own. Fails when a target of docs/reliability.md is missed."
@@ -30,7 +30,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no scenario {', '.join(unknown)}. There are: {', '.join(SCENARIOS)}.")
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
-        require_database_keys()
+        check_keys()
         missed = []
         for name in options["scenarios"] or SCENARIOS:
             with scratch_account("chaos") as scratch:

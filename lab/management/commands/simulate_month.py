@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from lab.simulation.digests import describe_state, digest_of
@@ -13,11 +13,11 @@ from lab.simulation.lives import holds_anything
 from lab.simulation.month import Month, MonthStep, do_at_once, first_day_of
 from lab.simulation.reports import render_month, serialize_month, total_by_job
 from lab.simulation.script import ScriptSize
-from memory.management.base import require_database_keys
+from memory.management.base import OperatorCommand, check_keys
 from memory.models import Account
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Live a month in an account of its own: conversations, goals, facts and the rest as of simulated times, with "
         "all jobs of maintenance. Says what each job did, and what of it its figures leave unexplained. The month "
@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         extent = extent_of(options)
-        require_database_keys()
+        check_keys()
         account, _ = Account.objects.get_or_create(name=options["account"])
         if holds_anything(account):
             raise CommandError(f"The account {account.name!r} holds something already: name one that is empty.")

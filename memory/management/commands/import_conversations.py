@@ -65,6 +65,17 @@ def duration(text: str) -> float:
     return value
 
 
+def add_import_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--embed-seconds",
+        type=duration,
+        default=EMBED_SECONDS,
+        help="seconds to spend on embedding; a job does the rest (default: %(default)s)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="count what would be imported, and store nothing")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+
+
 class Command(OperatorCommand):
     help = "Import conversations from a file: their turns, and one episode each, summarized offline by quoting."
     epilog = EPILOG
@@ -76,14 +87,7 @@ class Command(OperatorCommand):
         parser.add_argument("--format", choices=sorted(UNITS), default="jsonl", help="default: %(default)s")
         parser.add_argument("--agent", help="agent of an archive's conversations (default: the name of the format)")
         parser.add_argument("--user", help="user of an archive's conversations")
-        parser.add_argument(
-            "--embed-seconds",
-            type=duration,
-            default=EMBED_SECONDS,
-            help="seconds to spend on embedding; a job does the rest (default: %(default)s)",
-        )
-        parser.add_argument("--dry-run", action="store_true", help="count what would be imported, and store nothing")
-        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+        add_import_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()

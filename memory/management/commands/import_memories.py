@@ -16,10 +16,9 @@ from django.utils import timezone
 from memory.extraction.archives import ZIP_MAGIC
 from memory.extraction.foreign_memories import READERS, read_export
 from memory.management.base import OperatorCommand
-from memory.management.commands.import_conversations import duration
+from memory.management.commands.import_conversations import add_import_arguments, open_source
 from memory.models import Account
 from memory.owner import Owner
-from memory.services.conversations.import_files import EMBED_SECONDS
 from memory.services.embedding.embed import EmbeddingBudget
 from memory.services.foreign_imports import ForeignCounts, import_foreign_memories
 
@@ -68,14 +67,7 @@ class Command(OperatorCommand):
         parser.add_argument("--account", default="default", help="name of the account (default: %(default)s)")
         parser.add_argument("--agent", help="agent of what names none (default: the name of the source)")
         parser.add_argument("--user", default="", help="user of what names none")
-        parser.add_argument(
-            "--embed-seconds",
-            type=duration,
-            default=EMBED_SECONDS,
-            help="seconds to spend on embedding; a job does the rest (default: %(default)s)",
-        )
-        parser.add_argument("--dry-run", action="store_true", help="count what would be imported, and store nothing")
-        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+        add_import_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         account = Account.objects.filter(name=options["account"]).first()
@@ -115,11 +107,8 @@ class Command(OperatorCommand):
 
 def read_document(path: Path) -> Any:
     """Return the JSON of a file, a list of its lines, or the files of an archive by name. Raises CommandError."""
-    try:
-        with (Path("/dev/stdin") if str(path) == "-" else path).open("rb") as stream:
-            read = stream.read(MAX_BYTES + 1)
-    except OSError as err:
-        raise CommandError(f"{path} cannot be read: {err.strerror}") from err
+    with open_source(path) as stream:
+        read = stream.read(MAX_BYTES + 1)
     if len(read) > MAX_BYTES:
         raise CommandError(TOO_LARGE)
     if read.startswith(ZIP_MAGIC):

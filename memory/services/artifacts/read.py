@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
@@ -19,6 +18,7 @@ from memory.identity import digest_parts, holder_key
 from memory.kinds import spec_of
 from memory.models import Artifact, Goal, Kind, Link, Memory, TurnRecord
 from memory.models.memory import MemoryQuerySet
+from memory.models.statements import execute_statement
 from memory.owner import Owner
 from memory.retrieval.artifact_lineage import LINEAGE_TYPES, walk_artifact_lineage
 from memory.services.accounts.access import ExpectedVersions, check_author, check_version
@@ -144,8 +144,7 @@ def former_identity(chain: str, revision: int) -> str:
 
 def lock_chain(owner: Owner, chain: str) -> None:
     """Serialize changes to a chain with a transaction-level advisory lock."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_CHAIN, [str(owner.account_id), chain])
+    execute_statement(LOCK_CHAIN, [str(owner.account_id), chain])
 
 
 def artifacts_by_identity(owner: Owner, *identities: str) -> QuerySet[Artifact]:

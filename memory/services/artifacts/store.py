@@ -19,13 +19,14 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Unprocessable
 from memory.invisible_characters import INVISIBLE_CODE_POINTS
 from memory.masking import masks_secrets
 from memory.models import Artifact, Kind, TurnRecord
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.artifacts.read import (
     artifact_description,
@@ -297,10 +298,8 @@ def refuse_derivation_cycle(owner: Owner, artifact_id: UUID, derived_from: Seque
     if not derived_from:
         return
     values: dict[str, Any] = {"account_id": owner.account_id, "type": DERIVED_FROM, "source": artifact_id}
-    with connection.cursor() as cursor:
-        cursor.execute(REACHES, values | {"targets": list(derived_from)})
-        if cursor.fetchone() == (True,):
-            raise Unprocessable("derived_from would close a cycle: the artifact would come from itself")
+    if fetch_rows(REACHES, values | {"targets": list(derived_from)}) == [(True,)]:
+        raise Unprocessable("derived_from would close a cycle: the artifact would come from itself")
 
 
 def find_uri_error(uri: str) -> str:

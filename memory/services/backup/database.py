@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from psycopg import sql
 from psycopg.pq import Conninfo
 
+from memory.models.statements import fetch_rows
 from memory.services.backup.manifest import BackupError
 from memory_project.embedded.programs import find_postgres_clients
 
@@ -110,9 +111,7 @@ def count_rows() -> dict[str, int]:
 
 def list_tables() -> list[str]:
     """Return the tables of the database that belong to no extension."""
-    with connection.cursor() as cursor:
-        cursor.execute(TABLES)
-        return [name for (name,) in cursor.fetchall()]
+    return [name for (name,) in fetch_rows(TABLES)]
 
 
 def count_other_connections() -> int:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from ledger.journal import restore_all_ledgers
+from memory.models.statements import execute_statement
 from memory.services.backup.create import MEGABYTE, Report
 from memory.services.backup.database import (
     count_other_connections,
@@ -116,8 +116,7 @@ def restore_backup(plan: RestorePlan, *, replaces: bool, report: Report) -> Rest
         live_keys = replace_live(plan.folder / LIVE)
         report("PostgreSQL: migrating")
         call_command("migrate", interactive=False, verbosity=0)
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+        execute_statement("ANALYZE")
         report("Redis: rebuilding the ledgers")
         ledgers = restore_all_ledgers().changed
     return Restored(

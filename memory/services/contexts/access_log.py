@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from memory.models import ContextAccessLog, ContextEntry, PersistentContext
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
-from memory.services.account_walk import BatchReport
+from memory.services.account_walk import BatchReport, group_by_account
 from memory.services.accounts.access import raise_manage_refused
 from memory.tiers import access_log
 from memory.tiers.access_log import AccessLine, EntryReference
@@ -125,10 +125,7 @@ def group_lines(lines: Sequence[AccessLine]) -> list[list[AccessLine]]:
     """Return all lines at once, or in a distributed database those of each account."""
     if not settings.DATABASE_IS_DISTRIBUTED:
         return [list(lines)]
-    groups: dict[UUID, list[AccessLine]] = {}
-    for line in lines:
-        groups.setdefault(line.account_id, []).append(line)
-    return [groups[account_id] for account_id in sorted(groups)]
+    return [group for _, group in sorted(group_by_account(lines).items())]
 
 
 def insert_access_lines(lines: Sequence[AccessLine]) -> set[UUID]:

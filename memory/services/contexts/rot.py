@@ -11,7 +11,6 @@ Locks: contexts by id, then their entries by id.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,7 +22,7 @@ from memory.audit import record_audit
 from memory.models import Kind, Memory, PersistentContext
 from memory.models.statements import fetch_rows
 from memory.owner import Owner
-from memory.services.account_walk import walk_accounts
+from memory.services.account_walk import group_by_account, walk_accounts
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.entries import ITEM_SOURCE
 
@@ -112,8 +111,8 @@ def archive_stale_entries(found: Sequence[EntryCursor], *, now: datetime) -> int
     One transaction and one audit entry for each account.
     """
     return sum(
-        archive_stale_of_account(account_id, list(cursors), now=now)
-        for account_id, cursors in groupby(found, key=lambda cursor: cursor.account_id)
+        archive_stale_of_account(account_id, cursors, now=now)
+        for account_id, cursors in group_by_account(found).items()
     )
 
 

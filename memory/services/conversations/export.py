@@ -38,6 +38,7 @@ from memory.errors import NotFound
 from memory.extraction.imported import MAX_CONVERSATION_BYTES, canonical_time
 from memory.extraction.messages import message_of
 from memory.models import Conversation, Kind, Turn
+from memory.models.statements import execute_statement
 from memory.owner import GLOBAL_CHANNEL, Owner
 
 CONVERSATION_BATCH = 200
@@ -104,8 +105,7 @@ def repeatable_read() -> Iterator[None]:
     is_outermost = not connection.in_atomic_block
     with transaction.atomic():
         if is_outermost:
-            with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            execute_statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield
 
 

@@ -24,17 +24,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
 from memory import conf
 from memory.models import Memory, Vector
-from memory.models.statements import binary_cursor
+from memory.models.statements import binary_cursor, execute_statement, fetch_rows
 from memory.owner import Owner
-from memory.services.account_walk import Batch, BatchReport, read_account_page, walk_accounts
+from memory.services.account_walk import Batch, BatchReport, group_by_account, read_account_page, walk_accounts
 from memory.services.duplicates.compare import MemoryPair, filter_duplicate_pairs, rank_pair, read_merge_candidates
 from memory.services.duplicates.merge import MergeResult, merge_pair
 from memory.services.duplicates.texts import deduplicated_kinds, normalized_text_hash
@@ -139,9 +138,7 @@ def read_fresh_memories(batch: Batch, *, since: datetime | None) -> list[FreshMe
             "memory": UUID(memory) if memory else LOWEST_ID,
             "size": room,
         }
-        with connection.cursor() as cursor:
-            cursor.execute(SELECT_FRESH, given)
-            return list(map(FreshMemory._make, cursor.fetchall()))
+        return list(map(FreshMemory._make, fetch_rows(SELECT_FRESH, given)))
 
     vectors = Vector.objects.whole().filter(model=model, kind__in=sorted(deduplicated_kinds()))
     fresh = vectors if since is None else vectors.filter(created_at__gte=since)
@@ -177,8 +174,7 @@ def store_missing_hashes(size: int, *, account_id: UUID | None) -> int:
     page = read_account_page(unhashed.only("account", "kind", "text"), after="", limit=size, account_id=account_id)
     if page.rows:
         columns = [(row.account_id, row.id, row.text, normalized_text_hash(row.kind, row.text)) for row in page.rows]
-        with connection.cursor() as cursor:
-            cursor.execute(UPDATE_HASHES, list(map(list, zip(*columns, strict=True))))
+        execute_statement(UPDATE_HASHES, list(map(list, zip(*columns, strict=True))))
     return len(page.rows)
 
 
@@ -193,8 +189,8 @@ def deduplicate(batch: Batch, *, since: datetime | None, now: datetime) -> Batch
     rows = read_fresh_memories(batch, since=since)
     merged: list[MergeResult] = []
     failed = 0
-    for _account, of_account in groupby(rows, key=lambda row: row.account_id):
-        done, missed = merge_until_stable(list(of_account), renew=batch.renew, now=now)
+    for of_account in group_by_account(rows).values():
+        done, missed = merge_until_stable(of_account, renew=batch.renew, now=now)
         merged, failed = merged + done, failed + missed
     return BatchReport(
         examined=len(rows),
@@ -212,8 +208,8 @@ def preview_duplicates(batch: Batch, *, since: datetime | None, now: datetime) -
     """
     rows = read_fresh_memories(batch, since=since)
     figures: Counter[str] = Counter()
-    for account_id, of_account in groupby(rows, key=lambda row: row.account_id):
-        pairs = find_similar_pairs(list(of_account))
+    for account_id, of_account in group_by_account(rows).items():
+        pairs = find_similar_pairs(of_account)
         candidates = read_merge_candidates(account_id, {each for pair in pairs for each in pair.ids}, now=now)
         duplicates = filter_duplicate_pairs(candidates, [pair.ids for pair in pairs])
         losers: dict[UUID, str] = {}

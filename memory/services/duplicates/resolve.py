@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import BooleanField
 from django.db.models.expressions import RawSQL
 
 from memory.models import Kind, Link
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.memories.links import DUPLICATE_OF
 
@@ -74,23 +74,21 @@ def survivors_condition(owner: Owner, kind: Kind, identities: Sequence[str]) -> 
 
 def find_survivors(account_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, UUID]:
     """Return the last survivor of each of the memories that was merged, by its id. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_SURVIVORS, [list(memory_ids), account_id])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(SELECT_SURVIVORS, [list(memory_ids), account_id]))
 
 
 def find_absorbed(account_id: UUID, memory_ids: Collection[UUID]) -> list[UUID]:
     """Return the ids of the memories that were merged into these, directly or not, in order."""
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_ABSORBED, [list(memory_ids), account_id])
-        return [memory_id for (memory_id,) in cursor.fetchall() if memory_id not in set(memory_ids)]
+    return [
+        memory_id
+        for (memory_id,) in fetch_rows(SELECT_ABSORBED, [list(memory_ids), account_id])
+        if memory_id not in set(memory_ids)
+    ]
 
 
 def find_separated_pairs(account_id: UUID, memory_ids: Collection[UUID]) -> set[frozenset[UUID]]:
     """Return the pairs of these memories that staff separated, or that absorbed such memories. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_SEPARATED, [list(memory_ids), account_id, account_id])
-        return set(map(frozenset, cursor.fetchall()))
+    return set(map(frozenset, fetch_rows(SELECT_SEPARATED, [list(memory_ids), account_id, account_id])))
 
 
 def find_merged_memories(account_id: UUID, memory_ids: Collection[UUID]) -> set[UUID]:

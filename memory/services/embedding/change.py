@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.db import OperationalError, transaction
 from django.db.models import QuerySet
@@ -21,6 +20,7 @@ from memory.models.statements import execute_statement, fetch_rows
 from memory.models.vectors import MAX_WIDTH
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import ModelSpec
+from memory.services.account_walk import group_by_account
 from memory.services.claims import take_shares
 from memory.services.embedding.embed import resolve_vector_width
 from memory.services.embedding.serving import CACHE, find_configured_model, parse_spec, serialize_spec, use_model
@@ -257,11 +257,8 @@ def first_entries(entries: "QuerySet[ReembedEntry]", share: int) -> "QuerySet[Re
 
 def queue_late_rows(late: Iterable[ReembedEntry], *, now: datetime) -> None:
     """Make the memories due for the serving model, and empty the queue. Blank texts have no vector by any model."""
-    by_account: dict[UUID, list[ReembedEntry]] = {}
-    for entry in late:
-        by_account.setdefault(entry.account_id, []).append(entry)
     due: dict[str, Any] = {"embed_after": now, "embed_attempts": 0, "embed_error": ""}
-    for account_id, entries in by_account.items():
+    for account_id, entries in group_by_account(late).items():
         rows = Memory.objects.filter(account_id=account_id, id__in=[entry.memory_id for entry in entries])
         list(rows.order_by("id").select_for_update(nowait=True).values_list("id"))
         rows.filter(embed_after=None).exclude(text__regex=r"^\s*$").update(**due)

@@ -9,10 +9,10 @@ the next claim starts with that size (`ClaimProgress`). Rows that failed before 
 delays the others; a text that fails alone is postponed alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import accumulate, groupby, takewhile
+from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from memory.models import Memory
 from memory.models.writer import insert_passages, insert_vectors
 from memory.providers.connections import Deadline
 from memory.providers.language_models import Usage
+from memory.services.account_walk import group_by_account
 from memory.services.claims import has_due_rows, lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.embedding.serving import EmbeddingModel
@@ -199,9 +200,7 @@ def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> lis
     leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
     with transaction.atomic():
         found = lock_due_rows(due, order_by="embed_after", limit=limit, account_id=account_id)
-        rows = [
-            row for _, of_account in groupby(found, key=lambda row: row.account_id) for row in fit_claim(of_account)
-        ]
+        rows = [row for of_account in group_by_account(found).values() for row in fit_claim(of_account)]
         update_rows(rows, {"embed_after": leased_until, "embed_attempts": F("embed_attempts") + 1})
     for row in rows:
         row.embed_after, row.embed_attempts = leased_until, row.embed_attempts + 1
@@ -212,11 +211,10 @@ def due_rows(now: datetime) -> QuerySet[Memory]:
     return Memory.objects.filter(embed_after__lte=now)
 
 
-def fit_claim(rows: Iterable[Memory]) -> list[Memory]:
+def fit_claim(rows: Sequence[Memory]) -> Sequence[Memory]:
     """Return the first of an account's rows that fit into MAX_CLAIM_TOKENS, at least one."""
-    every = list(rows)
-    sizes = accumulate(map(count_row_tokens, every))
-    return every[: max(sum(1 for _ in takewhile(lambda size: size <= MAX_CLAIM_TOKENS, sizes)), 1)]
+    sizes = accumulate(map(count_row_tokens, rows))
+    return rows[: max(sum(1 for _ in takewhile(lambda size: size <= MAX_CLAIM_TOKENS, sizes)), 1)]
 
 
 def release_lost_claims(*, now: datetime, limit: int, account_id: UUID | None) -> None:
@@ -242,37 +240,49 @@ def spend_tokens(rows: Sequence[Memory], model: str, *, now: datetime) -> None:
 
 def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
     """Store vectors of rows whose text has not changed, and dequeue those rows in the same transaction."""
-    by_account: dict[UUID, list[Memory]] = {}
-    for row in rows:
-        by_account.setdefault(row.account_id, []).append(row)
     stored = 0
-    for account_id, claimed in by_account.items():
+    for account_id, claimed in group_by_account(rows).items():
         with transaction.atomic():
-            kept = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in claimed]).order_by("id")
-            current = dict(kept.select_for_update(no_key=True).values_list("id", "content_hash"))
-            same = [row for row in claimed if current.get(row.id) == row.content_hash]
+            same = lock_unchanged(account_id, claimed)
             # first, since the database queues rows again whose vector is of a model that serves no longer
             done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
             done.update(embed_after=None, embed_attempts=0, embed_error="")
-            vectors = [(row.id, embedded.vectors[row.text]) for row in same]
-            stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
-            passages = {row.id: embedded.passages[row.text] for row in same if row.text in embedded.passages}
-            insert_passages(account_id, model=embedded.model, passages=passages)
+            stored += insert_embedded(account_id, same, embedded)
             for row in same:
                 row.embed_after = None
             relink_replaced_statements(account_id, same, model=embedded.model)
     return stored
 
 
+def lock_unchanged(account_id: UUID, claimed: Sequence[Memory]) -> list[Memory]:
+    """Lock rows of an account, and return those whose text has not changed since they were claimed."""
+    kept = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in claimed]).order_by("id")
+    current = dict(kept.select_for_update(no_key=True).values_list("id", "content_hash"))
+    return [row for row in claimed if current.get(row.id) == row.content_hash]
+
+
+def insert_embedded(account_id: UUID, rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
+    """Insert the vectors of rows of an account, and of their passages; return how many rows got one."""
+    vectors = [(row.id, embedded.vectors[row.text]) for row in rows]
+    passages = {row.id: embedded.passages[row.text] for row in rows if row.text in embedded.passages}
+    stored = insert_vectors(account_id, model=embedded.model, vectors=vectors)
+    insert_passages(account_id, model=embedded.model, passages=passages)
+    return stored
+
+
+def backoff(attempts: int) -> timedelta:
+    """Return the wait after a number of attempts: the base, doubled with each attempt, up to the limit."""
+    wait_seconds = conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20)
+    return timedelta(seconds=min(wait_seconds, conf.EMBED_BACKOFF_LIMIT_SECONDS))
+
+
 def postpone_failed_rows(rows: Sequence[Memory], *, error: str, now: datetime) -> None:
-    """Make rows due later: the base delay, doubled with each attempt, up to the limit. Rows claimed by others stay."""
+    """Make rows due later (`backoff`). Rows claimed by others stay."""
     by_attempts: dict[int, list[Memory]] = {}
     for row in rows:
         by_attempts.setdefault(row.embed_attempts, []).append(row)
     for attempts, failed in by_attempts.items():
-        wait = min(conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20), conf.EMBED_BACKOFF_LIMIT_SECONDS)
-        due = now + timedelta(seconds=wait)
-        update_leased_rows(failed, {"embed_after": due, "embed_error": error or "not_embeddable"})
+        update_leased_rows(failed, {"embed_after": now + backoff(attempts), "embed_error": error or "not_embeddable"})
 
 
 def update_leased_rows(rows: Sequence[Memory], columns: Mapping[str, Any]) -> None:

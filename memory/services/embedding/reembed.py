@@ -7,11 +7,8 @@ step goes on is in the row of `embedding_state`, so that whoever continues (the 
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from itertools import groupby
-from time import monotonic
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,14 +16,12 @@ from django.db import DatabaseError, transaction
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Now
 
-from memory import conf
 from memory.errors import Conflict, ProviderError
 from memory.models import Memory, ReembedEntry, ServingModelState, Vector
 from memory.models.embedding_state import STATE_ID
-from memory.models.writer import insert_passages, insert_vectors
-from memory.services.account_walk import read_account_page
+from memory.services.account_walk import group_by_account, read_account_page
 from memory.services.claims import has_due_rows, take_shares
-from memory.services.embedding.account_indexes import apply_index_change, find_index_changes
+from memory.services.embedding.account_indexes import carry_out, find_index_changes
 from memory.services.embedding.change import (
     PROBE_SECONDS,
     STALE_FOR,
@@ -39,7 +34,15 @@ from memory.services.embedding.change import (
     switch_models,
 )
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.embedding.queue import MAX_REFUSALS, ClaimProgress, embed_pending, embed_portions
+from memory.services.embedding.queue import (
+    MAX_REFUSALS,
+    ClaimProgress,
+    backoff,
+    embed_pending,
+    embed_portions,
+    insert_embedded,
+    lock_unchanged,
+)
 from memory.services.embedding.serving import CACHE, EmbeddingModel, parse_spec, use_model
 from memory.services.embedding.vector_index import IndexedVectors, build_lock, drop_all_indexes, drop_indexes
 
@@ -49,7 +52,6 @@ DROPPED_AT_ONCE = 1_000
 """Memories whose vectors of a model are dropped in one transaction."""
 FULL_BATCH_SHARE = 4
 """While more than a quarter of a batch was due, what was written meanwhile is embedded before the switch."""
-RENEW_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ def walk_memories(step: ChangeStep) -> ChangeReport:
     page = read_account_page(Memory.objects.only("account"), after=step.state.cursor, limit=step.size, account_id=None)
     serving, coming = step.state.serving["name"], step.state.next["name"]
     lacking: list[Memory] = []
-    for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):
+    for account_id, of_account in group_by_account(page.rows).items():
         lacking += find_lacking(account_id, [row.id for row in of_account], has=serving, lacks=coming)
     embedded = embed_memories(step, lacking)
     report = ChangeReport(
@@ -199,16 +201,10 @@ def answers(model: EmbeddingModel) -> bool:
 def store_next_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
     """Store vectors of memories whose texts have not changed, and take these off the queue."""
     stored = 0
-    for account_id, of_account in groupby(sorted(rows, key=lambda row: row.account_id), key=lambda row: row.account_id):
-        claimed = {row.id: row for row in of_account}
+    for account_id, claimed in group_by_account(rows).items():
         with transaction.atomic():
-            kept = Memory.objects.filter(account_id=account_id, id__in=list(claimed)).order_by("id")
-            current = dict(kept.select_for_update(no_key=True).values_list("id", "content_hash"))
-            same = [row for row in claimed.values() if current.get(row.id) == row.content_hash]
-            vectors = [(row.id, embedded.vectors[row.text]) for row in same]
-            stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
-            passages = {row.id: embedded.passages[row.text] for row in same if row.text in embedded.passages}
-            insert_passages(account_id, model=embedded.model, passages=passages)
+            same = lock_unchanged(account_id, claimed)
+            stored += insert_embedded(account_id, same, embedded)
             entries = ReembedEntry.objects.filter(account_id=account_id, memory_id__in=[row.id for row in same])
             entries.delete()
     return stored
@@ -222,10 +218,6 @@ def queue_failed(rows: Sequence[Memory], *, now: datetime) -> None:
     ReembedEntry.objects.bulk_create(entries, ignore_conflicts=True)
 
 
-def backoff(attempts: int) -> timedelta:
-    return timedelta(seconds=min(conf.EMBED_BACKOFF_SECONDS * 2.0 ** (attempts - 1), conf.EMBED_BACKOFF_LIMIT_SECONDS))
-
-
 def build_indexes(step: ChangeStep) -> ChangeReport:
     """Build the indexes of large accounts over the next model's vectors, one in each batch."""
     coming = step.state.next["name"]
@@ -234,12 +226,7 @@ def build_indexes(step: ChangeStep) -> ChangeReport:
     if change is None:
         return step.save(ChangeReport(), phase=Phase.SWITCH)
     try:
-        renewed = monotonic()
-        with closing(apply_index_change(change)) as steps:
-            for _progress in steps:
-                if monotonic() - renewed >= RENEW_SECONDS:
-                    step.renew()
-                    renewed = monotonic()
+        carry_out(change, renew=step.renew)
     except Conflict as err:
         logger.info("the change of the embedding model waits: %s", err)
         return OVER
@@ -280,7 +267,7 @@ def embed_queued(step: ChangeStep, entries: Sequence[ReembedEntry]) -> EmbeddedM
     """Embed the memories of these entries. Entries of memories without a text to embed are dropped."""
     rows: list[Memory] = []
     attempts: dict[UUID, int] = {entry.memory_id: entry.attempts for entry in entries}
-    for account_id, of_account in groupby(sorted(entries, key=by_account), key=lambda entry: entry.account_id):
+    for account_id, of_account in group_by_account(entries).items():
         ids = [entry.memory_id for entry in of_account]
         found = Memory.objects.filter(account_id=account_id, id__in=ids)
         own = found.exclude(text__regex=r"^\s*$").only("account", "kind", "text", "content_hash", "embed_attempts")
@@ -293,10 +280,6 @@ def embed_queued(step: ChangeStep, entries: Sequence[ReembedEntry]) -> EmbeddedM
         entry = ReembedEntry.objects.filter(account_id=row.account_id, memory_id=row.id)
         entry.update(attempts=tried, due_at=step.now + backoff(tried))
     return embedded
-
-
-def by_account(entry: ReembedEntry) -> tuple[UUID, UUID]:
-    return entry.account_id, entry.memory_id
 
 
 def drop_former_vectors(step: ChangeStep) -> ChangeReport:
@@ -343,7 +326,7 @@ def drop_vectors(step: ChangeStep, model: str, of: Mapping[str, Any]) -> tuple[C
     rows = Memory.objects.only("account")
     page = read_account_page(rows, after=step.state.cursor, limit=DROPPED_AT_ONCE, account_id=None)
     dropped = 0
-    for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):
+    for account_id, of_account in group_by_account(page.rows).items():
         ids = [row.id for row in of_account]
         with transaction.atomic():
             vectors = Vector.objects.filter(account_id=account_id, memory_id__in=ids, model=model, **of)

@@ -24,14 +24,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q
 from rapidfuzz import fuzz
 
 from memory.errors import TooLarge
 from memory.identity import entity_identity, holder_key, normalize_name
 from memory.models import Conversation, EntityName, MemoryRow
-from memory.models.statements import Embedding, binary_cursor, half_vector
+from memory.models.statements import Embedding, binary_cursor, execute_statement, half_vector
 from memory.owner import Owner
 
 FUZZY_NAME_SCORE = 90.0
@@ -83,8 +82,7 @@ class SoughtName:
 
 def lock_holder(owner: Owner) -> None:
     """Serialize writers of this holder's knowledge until the transaction ends. Taken before any row is locked."""
-    with connection.cursor() as cursor:
-        cursor.execute(HOLDER_LOCK, [f"knowledge:{owner.account_id}:{holder_key(owner)}"])
+    execute_statement(HOLDER_LOCK, [f"knowledge:{owner.account_id}:{holder_key(owner)}"])
 
 
 def filter_by_holder(owner: Owner) -> Q:

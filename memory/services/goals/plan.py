@@ -22,7 +22,7 @@ from memory.masking import masks_secrets
 from memory.models import Goal, Kind, Link, Memory, writer
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
-from memory.services.accounts.access import ExpectedVersions
+from memory.services.accounts.access import ExpectedVersions, check_changeable
 from memory.services.audit import delete_audited_row, write_waiting_reads
 from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
@@ -158,9 +158,7 @@ def change_goal(
 
     Embed a new description first. Raises NotFound, Forbidden, StaleVersion, Unprocessable.
     """
-    if refused := set(changes) - CHANGEABLE:
-        allowed = ", ".join(sorted(CHANGEABLE))
-        raise Unprocessable(f"{', '.join(sorted(refused))} of a goal cannot be changed. Allowed: {allowed}")
+    check_changeable(changes, allowed=CHANGEABLE, what="goal")
     check_goal_values(changes)
     with transaction.atomic():
         if "parent" in changes:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
@@ -20,6 +20,7 @@ from memory.errors import Conflict, Unprocessable, require_found
 from memory.models import Goal, Kind, Link
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.memory import MemoryQuerySet
+from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.retrieval.kind_searches import GOALS, GoalResults
 from memory.retrieval.search import search_kind
@@ -72,8 +73,7 @@ class GoalLink(NamedTuple):
 
 def lock_goal_graph(account_id: UUID) -> None:
     """Serialize changes to the account's goal links by locking the account's row until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_GOAL_GRAPH, [account_id])
+    execute_statement(LOCK_GOAL_GRAPH, [account_id])
 
 
 def lock_with_waiters(account_id: UUID, goal_ids: Collection[UUID]) -> dict[UUID, Goal]:
@@ -127,10 +127,8 @@ def refuse_blocked_completion(owner: Owner, goal: Goal, *, now: datetime) -> Non
 def refuse_goal_cycle(account_id: UUID, link: GoalLink) -> None:
     """Raise Unprocessable if the link would lead from a goal back to itself, along links of its type."""
     ends: dict[str, Any] = {"source": link.source_id, "targets": [link.target_id]}
-    with connection.cursor() as cursor:
-        cursor.execute(REACHES, ends | {"account_id": account_id, "type": link.type})
-        if cursor.fetchone() == (True,):
-            raise Unprocessable(PARENT_CYCLE if link.type == SUBGOAL_OF else BLOCKER_CYCLE)
+    if fetch_rows(REACHES, ends | {"account_id": account_id, "type": link.type}) == [(True,)]:
+        raise Unprocessable(PARENT_CYCLE if link.type == SUBGOAL_OF else BLOCKER_CYCLE)
 
 
 def insert_goal_links(account_id: UUID, links: Sequence[GoalLink]) -> None:
@@ -157,9 +155,9 @@ def recompute_status(owner: Owner, goal_ids: Collection[UUID], *, now: datetime)
     """
     if not goal_ids:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(RECOMPUTE_STATUS, {"account_id": owner.account_id, "ids": list(goal_ids), "now": now})
-        changed: dict[UUID, str] = dict(cursor.fetchall())
+    changed: dict[UUID, str] = dict(
+        fetch_rows(RECOMPUTE_STATUS, {"account_id": owner.account_id, "ids": list(goal_ids), "now": now})
+    )
     for operation, status in (("block", Goal.Status.BLOCKED), ("unblock", Goal.Status.ACTIVE)):
         affected = sorted(goal_id for goal_id, is_now in changed.items() if is_now == status)
         if affected:

@@ -9,9 +9,10 @@ from hashlib import sha256
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db import Error, connection, transaction
+from django.db import Error, transaction
 
 from memory.models import EncryptionCanary
+from memory.models.statements import fetch_rows
 from memory.services.facts.tombstones import tombstone_key
 from memory.services.operations.reseal import (
     SealedTable,
@@ -117,10 +118,8 @@ def find_newest_value(table: SealedTable) -> bytes | None:
         f"SELECT coalesce({columns}) FROM {quote_name(table.name)} "  # noqa: S608 - names from the models
         f"WHERE {filled_condition(table)} ORDER BY {quote_name(table.key)} DESC LIMIT 1"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        found = cursor.fetchone()
-    return bytes(found[0]) if found else None
+    found = fetch_rows(statement)
+    return bytes(found[0][0]) if found else None
 
 
 def is_readable(sealed: bytes) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from memory.models.statements import fetch_rows
 
 # every change of an account's memories, an edit too, appends a row for the empty term, which counts the memories
 # themselves and is folded last
@@ -87,10 +87,8 @@ class FoldResult:
 
 def find_changed_account(*, after: UUID | None, only: UUID | None) -> UUID | None:
     """Return the next account by id whose memories changed since its last fold, or None; `only` limits it to one."""
-    with connection.cursor() as cursor:
-        cursor.execute(CHANGED_ACCOUNT_SQL, {"after": after, "only": only})
-        found = cursor.fetchone()
-    return found[0] if found else None
+    found = fetch_rows(CHANGED_ACCOUNT_SQL, {"after": after, "only": only})
+    return found[0][0] if found else None
 
 
 def fold_terms(account_id: UUID, *, after: int, size: int, dry_run: bool = False) -> FoldResult:
@@ -100,7 +98,5 @@ def fold_terms(account_id: UUID, *, after: int, size: int, dry_run: bool = False
     changes nothing.
     """
     values: dict[str, Any] = {"account_id": account_id, "after": after, "size": size}
-    with connection.cursor() as cursor:
-        cursor.execute(PREVIEW_SQL if dry_run else FOLD_SQL, values)
-        examined, mark, fewer = cursor.fetchone()
+    [(examined, mark, fewer)] = fetch_rows(PREVIEW_SQL if dry_run else FOLD_SQL, values)
     return FoldResult(examined=examined, fewer=fewer, mark=mark or 0)

@@ -22,12 +22,13 @@ from memory.extraction.patterns import are_plain
 from memory.extraction.tool_calls import describe_tool, normalize_error
 from memory.models import Conversation, Strategy, ToolInvocation
 from memory.owner import Owner
+from memory.services.account_walk import group_by_account
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import filter_by_holder
 from memory.services.memories.store import TextUpdate, update_texts
 from memory.services.memories.trust import least_trust_of_conversations
 from memory.services.strategies.learn import FAILURE_SOURCE, StrategyDraft, strategy_text, upsert_strategy
-from memory.services.strategies.sources import WorkSource, group_by_account, lock_kept_conversations
+from memory.services.strategies.sources import WorkSource, lock_kept_conversations
 from memory.services.tools import read_error_messages
 
 MIN_FAILURES = 3

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
@@ -21,6 +21,7 @@ from memory.identity import digest_parts, holder_key, normalize_claim
 from memory.masking import masks_secrets
 from memory.models import Kind, Memory, Strategy, StrategyTool, StrategyUse, Tool
 from memory.models.memory import MemoryQuerySet
+from memory.models.statements import execute_statement
 from memory.owner import Owner
 from memory.retrieval.judging import judge_hits
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
@@ -245,8 +246,7 @@ def count_strategy_use(
     strategy.last_used = max(strategy.last_used or now, now)
     used: dict[str, Any] = {"id": uuid7(), "agent_id": owner.agent_id, "success": success, "used_at": now}
     named = {"account_id": owner.account_id, "strategy": strategy.pk, "conversation": conversation_pk}
-    with connection.cursor() as cursor:
-        cursor.execute(INSERT_USE, used | named)
+    execute_statement(INSERT_USE, used | named)
     record_audit(owner, operation="reinforce", memory_type="procedural", affected_ids=[strategy.id])
 
 

@@ -21,7 +21,7 @@ from django.db.models.functions import Left
 from memory.extraction.patterns import MAX_READ_TASK_CHARACTERS, Pattern, Trail, format_task
 from memory.models import Conversation, Goal, ToolInvocation, Turn, TurnRecord
 from memory.owner import Owner
-from memory.services.account_walk import AccountPage, Batch
+from memory.services.account_walk import AccountPage, Batch, group_by_account
 from memory.services.entities.resolve import holder_of_row, owner_of_row
 
 ACTOR = "job:patterns"
@@ -66,13 +66,6 @@ def lock_kept_conversations(account_id: UUID, **conditions: Any) -> set[UUID]:
 def next_source_rows(rows: QuerySet[Any], column: str, batch: Batch, *, now: datetime) -> AccountPage[Any]:
     ended = rows.filter(**{f"{column}__lte": now, "patterns_extracted_at": None})
     return batch.page_of(ended, order_by=column)
-
-
-def group_by_account(rows: Iterable[Any]) -> Mapping[UUID, list[Any]]:
-    found: dict[UUID, list[Any]] = defaultdict(list)
-    for row in rows:
-        found[row.account_id].append(row)
-    return found
 
 
 def next_conversation_sources(batch: Batch, *, now: datetime) -> AccountPage[WorkSource]:

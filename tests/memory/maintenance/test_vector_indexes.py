@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from memory.maintenance import JOBS, Batch, BatchReport, embedding_jobs
+from memory.maintenance import JOBS, Batch, BatchReport
 from memory.maintenance.embedding_jobs import vector_indexes
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Memory, Vector
@@ -200,7 +200,7 @@ def test_a_run_builds_no_index_while_another_build_is_running(shelf: Shelf) -> N
 def test_a_build_that_lost_its_lease_is_cancelled_and_left_to_the_next_run(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding_jobs, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(account_indexes, "RENEW_SECONDS", 0.0)
     lost = Event()
 
     def lose() -> None:
