@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from memory.dates import MONTHS
 from memory.extraction.knowledge import ChunkTurn
+from memory.extraction.numbers import NUMBER
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
     CITIES,
@@ -41,7 +42,7 @@ _ANIMALS = "|".join(sorted(ANIMAL_RELATIONS, key=len, reverse=True))
 _HUMAN = (
     "said|says|told|asked|thinks|laughed|smiled|replied|suggested|recommended|invited|called|texted|emailed|married"
     "|works (?:for|at|as)|worked (?:for|at|as)|lives (?:in|with)|lived in|was born|studied|loves|likes"
-    "|enjoys|hates|prefers|wants to|decided to|is married|got married|moved to"
+    rf"|enjoys|hates|prefers|wants to|decided to|is married|got married|moved to|turned {NUMBER}\b"
 )
 _ENDINGS = "|".join(ORGANIZATION_ENDINGS)
 _GREETING = r"(?:Hey|Hi|Hello|Thanks|Thank you|Bye|Goodbye|Congrats|Congratulations|Dear|Welcome back|Good morning)"
@@ -52,6 +53,10 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("person", (
             rf"\b[Mm]y (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})(?:'s name is| is called| is|, named"
             rf"| named| called|,)? (?P<name>{PERSON})"
+        )),
+        ("person", (
+            rf"^(?:[Mm]um|[Mm]om|[Dd]ad|[Gg]randma|[Gg]randpa|[Gg]ranny)(?:'s name is| is called"
+            rf"| is named) (?P<name>{PERSON})"
         )),
         ("person", (
             r"\b(?:friend|sister|brother|son|daughter|colleague|neighbou?r) (?:named"

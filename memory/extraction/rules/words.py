@@ -161,7 +161,7 @@ PEOPLES = words(
     " Australian Austrian Belgian Swiss "
     "Indian Egyptian Nigerian Kenyan Ethiopian African Asian European Latino Latina Hispanic Israeli Iraqi Iranian "
     "Pakistani Afghan Syrian Lebanese Moroccan Filipino Filipina British Scottish Catholic Christian Jewish Muslim "
-    "Buddhist Hindu Protestant Orthodox Mormon Republican Democrat Black White Aries Taurus Leo Virgo Libra Scorpio "
+    "Buddhist Hindu Protestant Orthodox Mormon Republican Democrat Black White Aries Taurus Virgo Libra Scorpio "
     "Sagittarius Capricorn Aquarius Pisces"
 )
 """Words for peoples, religions, parties and signs, which are capitalized but are no names."""
