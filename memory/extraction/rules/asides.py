@@ -30,6 +30,15 @@ _MINE = re.compile(
     rf"\b(?:(?:I|[Ww]e) (?:have|have got|got)|[Mm]y|[Oo]ur|mother of|father of|mum of|mom of|dad of) "
     rf"(?:(?:two|three|four|five|six|\d|young|little|teenage|older|adult|of|our|my) )*(?P<who>{'|'.join(_CHILDREN)})\b"
 )
+_GREETED = re.compile(
+    rf"(?i:hi|hello|hey|hiya|good (?:morning|evening|afternoon)|greetings)(?i: there| all| everyone| claude)?[,!.]? "
+    rf"(?:I am|[Mm]y name is|[Tt]his is) (?P<name>{PERSON})(?=[,.!]|$| (?:and|from|here)\b)"
+)
+_CALLED = re.compile(
+    rf"\b(?:but|and|though|,) (?:everyone|everybody|people|most people|(?:all )?my friends"
+    rf"|friends) (?:just )?calls? me "
+    rf"(?P<name>{PERSON})(?=[,.!]|$| (?:and|but)\b)"
+)
 _CAUSE = (
     r"(?:^|[,;:–—] ?|(?:^|\s)(?:because|as|since|but|and|so|that|though) )(?:(?:even|also|anything with|eating|drinking"
     r"|too much|spending time in) )?"
@@ -51,6 +60,7 @@ _MAKES = re.compile(
 def read_asides(said: ClauseContext) -> Iterator[Statement]:
     """Yield the ages and the causes of complaints in a whole sentence, which is the clause of `said`."""
     yield from _ages(said)
+    yield from _names(said)
     for pattern in (_BRINGS_ON, _MAKES):
         for match in pattern.finditer(said.clause.text):
             if statement := _cause(said, match):
@@ -83,6 +93,18 @@ def _ages(said: ClauseContext) -> Iterator[Statement]:
                 relationship=(said.speaker.person, name, "KNOWS") if said.speaker.person else None,
             )
         yield make_statement(said, other, attribute="age", value=str(years), claim=f"is {years} years old")
+
+
+def _names(said: ClauseContext) -> Iterator[Statement]:
+    """Read "Hi, I'm Ana" and "… but everyone calls me Annie"."""
+    text = said.clause.text
+    if (match := _GREETED.match(text)) and is_name(match["name"]) and not said.speaker.person:
+        names = (NamedThing(name=match["name"], type="person"),)
+        statement = make_statement(said, _speaker(said), attribute="name", value=match["name"], claim="")
+        yield replace(statement, claim=f"{said.speaker.owner} name is {match['name']}", names=names)
+    if (match := _CALLED.search(text)) and is_name(match["name"]):
+        claim = f"asks to be called {match['name']}"
+        yield make_statement(said, _speaker(said), attribute="called", value=match["name"], claim=claim)
 
 
 def _is_list_of_others(text: str, match: re.Match[str]) -> bool:

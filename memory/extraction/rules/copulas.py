@@ -13,7 +13,7 @@ from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_state
 from memory.extraction.rules.statements import NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.verbs import Form, Predicate
-from memory.extraction.rules.words import PROFESSIONS, STATES, words
+from memory.extraction.rules.words import GROUP_RELATIONS, PROFESSIONS, STATES, words
 from memory.models.facts import Temporal
 
 MAX_AGE_YEARS = 120
@@ -26,6 +26,7 @@ _PROFESSION = re.compile(
     rf"(?: (?:for|at) (?P<org>.+)| in (?:the )?{NAME})?"
 )
 _AGE = re.compile(rf"(?P<years>{NUMBER})(?P<unit> years? old| years? of age)?(?=[.,!;]|$| (?:and|but|now)\b)")
+_GROUPS = tuple(f" {group}" for group in GROUP_RELATIONS)
 _TURNED = re.compile(
     rf"(?:(?:have|has) )?(?:just |recently |already |finally )?turned (?P<years>{NUMBER})(?=$|[.,!;]"
     rf"| (?!percent|degrees|per\b))"
@@ -91,7 +92,8 @@ def _age(said: ClauseContext, subject: Subject, predicate: Predicate) -> Stateme
     years = read_number(match["years"]) if match else 0
     if match is None or subject.is_plural or not 0 < years <= MAX_AGE_YEARS:
         return None
-    if not match["unit"] and years < MIN_BARE_AGE_YEARS:
+    least = MIN_BARE_AGE_YEARS if subject.is_own or subject.label.endswith(_GROUPS) else 1
+    if not match["unit"] and years < least:
         return None
     claim = _claim(subject, predicate, f"{years} years old")
     return make_statement(said, subject, attribute="age", value=str(years), claim=claim)

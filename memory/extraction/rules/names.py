@@ -66,7 +66,7 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("person", rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
         ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b(?!')"),
         ("person", rf"^{_GREETING},? (?P<name>{_WORD})(?=[,!.:]| and )"),
-        ("person", rf"\b[Mm]y name is (?P<name>{PERSON})"),
+        ("person", rf"\b[Mm]y name(?: is|'s) (?P<name>{PERSON})"),
         ("person", rf"\bis married to (?P<name>{PERSON})"),
         ("animal", (
             rf"\b(?:[Mm]y|[Oo]ur|[Aa]n?|the) (?:[a-z]+ )?(?:{_ANIMALS})(?:'s name is|,? named"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory.dates import MONTHS, WEEKDAYS
+from memory.extraction.numbers import NUMBER
 from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.takebacks import without_taken_back
 from memory.extraction.rules.words import HEDGES, PERSON_RELATIONS
@@ -17,6 +18,8 @@ from memory.providers.sentences import is_question, split_sentences
 MAX_TURN_CHARACTERS = 100_000
 """Characters of a turn that are read. Longer turns are no statements of people about themselves."""
 MAX_CLAIM_SENTENCE_CHARACTERS = 400
+MAX_READ_SENTENCE_CHARACTERS = 1000
+"""Characters of a sentence from which a laugh or a request is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +192,12 @@ _DID = re.compile(
     r"(?:my|our|an?|the|[A-Z]|[a-z]+ing\b)))",
     re.IGNORECASE,
 )
+_CANNOT = re.compile(
+    r"(?:can not (?:eat|drink|have|swim|drive|cook|dance|stand|bear|tolerate)|do not (?:eat|drink|smoke|drive"
+    r"|have an?))\b"
+    r"(?! (?:it|that|this|you|me|up|too|more)\b)(?=.{2,60}$)",
+    re.IGNORECASE,
+)
 _DOING = re.compile(
     r"(?:starting|moving|flying|travelling|traveling|heading|visiting|running|taking|seeing|meeting|getting|going|having)"
     rf" (?=.{{2,80}}\b(?:(?:on|in|next|this|until) (?:the )?(?:(?i:{'|'.join((*MONTHS, *WEEKDAYS))}|week|month|year)\b"
@@ -221,6 +230,15 @@ _CONTRACTED = (
     ),
     (re.compile(r"\b([Ss]he|[Hh]e)'s\b"), r"\1 is"),
     (re.compile(r"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|[a-z]+ing)\b(?! of))"), " is "),
+    (
+        re.compile(
+            r"(?<=\w)'s (?=(?:vegan|vegetarian|retired|pregnant|diabetic|divorced|dyslexic|coeliac|deaf|widowed"
+            r"|expecting"
+            rf"|{NUMBER}(?: years old)?)(?:[.,;!]|$| (?:and|but|now)\b))"
+        ),
+        " is ",
+    ),
+    (re.compile(r"\b([Mm]y (?:(?:full|first) )?name)'s (?=[A-Z])"), r"\1 is "),
     (re.compile(r"\b([Ss]he|[Hh]e)'ll\b"), r"\1 will"),
     (re.compile(r"\bI(?:'d| would) (?:really |also )?(?:like|love) to\b"), "I want to"),
     (re.compile(r"\b[Cc]an(?:'t|not)\b"), "can not"),
@@ -289,8 +307,10 @@ def stated_sentences_of(text: str) -> Iterator[StatedSentence]:
     sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in split_sentences(text)]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     # a laugh at the beginning of a sentence, or a sentence of its own, is about the one before
-    joked |= {place - 1 for place, each in enumerate(sentences) if _LAUGH.match(each)}
+    joked |= {place - 1 for place, each in enumerate(sentences) if _LAUGH.match(each[:100])}
     for place, each in enumerate(sentences):
+        if len(each) > MAX_READ_SENTENCE_CHARACTERS:
+            continue
         whole = _AS_SAID.sub("", _without_laughter(each))
         sentence = _without_request(whole)
         if place in joked or not sentence or len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS:
@@ -373,6 +393,8 @@ def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:
 
 def _with_subject(text: str) -> str:
     """Return a sentence with the "I" that it leaves out: "handed in my notice", "starting at Acme in June"."""
+    if _CANNOT.match(text):
+        return f"I {text[:1].lower()}{text[1:]}"
     if match := _DID.match(text):
         return f"I {match[0].lower()}{text[match.end() :]}"
     if (match := _DOING.match(text)) and not _GERUND_IS_SUBJECT.search(text):

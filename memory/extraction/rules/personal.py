@@ -61,9 +61,13 @@ def with_time_behind(text: str) -> str:
 def read_personal(said: ClauseContext, subject: Subject, text: str) -> Statement | None:
     """Return the statement that the words after a subject make in one of the forms, or None."""
     how, rest = _with_base(text, subject)
+    how = "" if rest.startswith(("be ", "can ", "do ")) else how
     for form in FORMS:
+        if form.attribute == "died" and not subject.label.startswith(said.speaker.owner):
+            # the death of somebody by name is a statement of `relations`
+            continue
         match = form.pattern.fullmatch(f"{how}{rest}" if how == "only " else rest)
-        if match and (statement := _by_form(said, subject, form, match)):
+        if match and (statement := _by_form(said, subject, form, match, how if form.attribute == "bedtime" else "")):
             return statement
     return _routine(said, subject, how, rest)
 
@@ -100,16 +104,21 @@ class _Words:
             **found,
             **{one: many if self.is_plural else one for one, many in agreeing.items()},
             "verbs": self.of(found.get("verb", "")),
+            "died": "passed away" if found.get("verb", "").startswith("pass") else "died",
         }
 
 
-def _by_form(said: ClauseContext, subject: Subject, form: PersonalForm, match: re.Match[str]) -> Statement | None:
+def _by_form(
+    said: ClauseContext, subject: Subject, form: PersonalForm, match: re.Match[str], how: str
+) -> Statement | None:
     groups, value = match.groupdict(), Value(words="")
-    if groups.get("rest", "").strip() if groups.get("rest") else False:
-        read = _value(said, subject, groups["rest"].strip(), is_past=form.is_past)
+    if (groups.get("rest") or "").strip():
+        read = _value(said, subject, groups["rest"].strip(" ,"), is_past=form.is_past)
         if read is None or is_vague(read.words) or len(read.words.split()) > MAX_VALUE_WORDS:
             return None
-        value = read
+        # "two days ago" is read as a day without its preposition
+        is_bare_day = form.is_past and read.words[0].isdecimal() and read.date is not None
+        value = replace(read, words=f"on {read.words}") if is_bare_day else read
     if form.is_lasting and value.date is not None:
         return None
     if form.is_plan and value.date is None:
@@ -119,7 +128,7 @@ def _by_form(said: ClauseContext, subject: Subject, form: PersonalForm, match: r
         return None
     filled = {**_Words(is_plural=subject.is_plural).all(groups), "rest": value.words}
     attribute = attitude_to(value.words) if form.liking else form.attribute.format(**filled).casefold()
-    claim = " ".join(form.claim.format(**filled).split())
+    claim = " ".join(f"{how}{form.claim.format(**filled)}".split())
     statement = make_statement(
         said, subject, attribute=attribute, value=form.value or value.words or claim, claim=claim
     )

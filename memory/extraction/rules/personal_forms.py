@@ -40,6 +40,7 @@ _ABILITY = (
     rf"|(?:speak|read|understand) (?:{'|'.join(sorted(LANGUAGES))})"
     r"|play (?:the )?(?:piano|guitar|violin|cello|drums|flute|chess|bridge|poker))"
 )
+_LANGUAGE = "|".join(sorted(LANGUAGES))
 _UNABLE = (
     r"(?:swallow (?:pills|tablets)|see (?:well|in the dark)|hear (?:well|on (?:my|the) \w+ (?:ear|side))"
     r"|walk (?:far|long distances)|climb stairs|lift (?:heavy \w+|(?:more|anything)[^,;.]*)|smell|taste)"
@@ -114,9 +115,33 @@ FORMS = (
           "cannot {verb} {rest}", "attitude", liking="dislikes"),
     _form(rf"(?:do not want|never wants?) to (?P<verb>{_REFUSED}) (?P<rest>.+)", "{does} not want to {verb} {rest}",
           "refusal:{verb}", is_lasting=True),
-    _form(r"(?:will never|would never|refuse to|will not ever|will never ever|would never ever|never) (?P<verb>work"
+    _form(r"(?:will never|would never|refuse to|will not ever|will never ever|would never ever) (?P<verb>work"
           r"|fly|drive|use|buy|eat|drink|live|own|wear) (?P<again>again )?(?P<rest>.+)", "will never {verb} {rest}",
           "refusal:{verb}", is_lasting=True),
+    _form(r"never (?P<verb>fly|drive|use|buy|eat|drink|wear|cook"
+    r"|smoke) (?P<rest>.+)", "never {verbs} {rest}", "never {verb}",
+          is_lasting=True),
+    _form(r"(?:have )?(?P<verb>died|passed away|pass away)(?P<rest>(?: (?:in|on|last|this|two|three"
+    r"|\w+ (?:years?|months?"
+          r"|weeks?) ago|a few|yesterday)\b.*)?)", "{died} {rest}", "died", is_past=True),
+    _form(r"(?:have )?(?P<verb>broke|broken"
+    r"|split) up with (?P<rest>(?:my )?[\w'-]+.*)", "broke up with {rest}", "event:break up",
+          is_past=True),
+    _form(r"(?:was|were|served) in the (?P<rest>(?:royal )?(?:navy|army|air force|marines|merchant navy|military|police"
+          r"|fire service|coast guard)(?: .*)?)", "was in the {rest}", "service", is_past=True),
+    _form(r"be expecting(?P<rest>(?:,? (?:due|an? baby|twins|our|my|a (?:boy|girl)|in|on"
+    r"|for)\b.*)?)", "{is} expecting {rest}", "expecting"),
+    _form(rf"(?P<verb>speak) (?P<rest>(?:{_LANGUAGE})(?:,? (?:and )?(?:(?:some|a little|a bit of|basic|fluent) )?"
+          rf"(?:{_LANGUAGE}))+){_TAIL}", "{verbs} {rest}", "language"),
+    _form(r"(?P<verb>go) to (?P<bed>bed|sleep) (?P<rest>(?:at|around|by|before|after) (?:about )?(?:\d|noon"
+    r"|midnight).*)",
+          "{verbs} to {bed} {rest}", "bedtime"),
+    _form(rf"(?P<verb>owe) (?P<rest>(?:my|the) [\w-]+ {_MONEY}(?: .*)?)", "{verbs} {rest}", "owe"),
+    _form(r"be (?P<rest>the (?:youngest|oldest|eldest|middle) (?:child|of (?:two|three|four|five|six|seven"
+    r"|eight|nine|ten)))"
+          rf"{_TAIL}", "{is} {rest}", "birth order"),
+    _form(rf"can not drive (?P<rest>at night|in the dark|on (?:the )?motorways?|long distances)(?: anymore)?{_TAIL}",
+          "cannot drive {rest}", "ability:drive {rest}", value="no"),
     _form(rf"(?:take|be taking|be on|have been taking|have been on) (?:my |the |some )?"
           rf"(?P<rest>(?:\d+ ?m?c?g (?:of )?)?{DRUG}.*)", "{takes} {rest}", "takes"),
     _form(rf"(?:have )?(?:stopped taking|stopped|came off|come off|am off) (?:my |the )?(?P<rest>{DRUG}.*)",

@@ -150,12 +150,14 @@ def _anothers(said: ClauseContext) -> Statement | None:
 def _named_now(said: ClauseContext) -> Statement | None:
     """Read "We got a puppy. Her name is Luna."."""
     match = _IS_CALLED.match(said.clause.text)
-    own = list(_ONE_OF_MINE.finditer(said.before)) if match else []
+    own = [each["relation"] for each in _ONE_OF_MINE.finditer(said.before)] if match else []
     name = bare_name(match["name"]) if match else ""
+    spoken_of = said.spoken_of.label.partition(f"{said.speaker.owner} ")[2] if said.spoken_of else ""
+    own = own or [each for each in (spoken_of,) if each in PERSON_RELATIONS | ANIMAL_RELATIONS]
     if len(own) != 1 or not is_name(name):
         return None
-    type_ = "animal" if own[0]["relation"] in ANIMAL_RELATIONS else "person"
-    relation = own[0]["relation"]
+    relation = own[0]
+    type_ = "animal" if relation in ANIMAL_RELATIONS else "person"
     return _own_relative(said, name, type_, who=relation, attribute=f"relation:{relation}")
 
 

@@ -10,10 +10,13 @@ from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PER
 
 THE_USER = "The user"
 MEN = words(
-    "brother husband son father dad stepfather stepson stepbrother grandfather grandpa grandson uncle nephew boyfriend"
+    "brother husband son father dad stepdad grandad granddad son-in-law father-in-law brother-in-law godson godfather "
+    "half-brother ex-husband stepfather stepson stepbrother grandfather grandpa grandson uncle nephew boyfriend"
 )
 WOMEN = words(
-    "sister wife daughter mother mom mum stepmother stepdaughter stepsister grandmother grandma granny "
+    "sister wife daughter mother mom mum stepmum stepmom nan nana gran auntie daughter-in-law mother-in-law "
+    "sister-in-law goddaughter godmother half-sister ex-wife stepmother stepdaughter stepsister "
+    "grandmother grandma granny "
     "granddaughter aunt niece girlfriend"
 )
 PARENTS = {"Mom": "mom", "Mum": "mum", "Dad": "dad", "Grandma": "grandma", "Grandpa": "grandpa", "Granny": "granny"}

@@ -16,6 +16,8 @@ PERSON_RELATIONS = words(
     "grandson granddaughter aunt uncle cousin niece nephew friend boyfriend girlfriend roommate flatmate housemate "
     "neighbor neighbour colleague coworker co-worker boss manager supervisor mentor mentee father-in-law "
     "mother-in-law brother-in-law sister-in-law coach teacher professor "
+    "son-in-law daughter-in-law stepdad stepmum stepmom half-sister half-brother ex-husband ex-wife godson goddaughter "
+    "nan nana gran grandad granddad auntie mate gp physio cleaner carer "
     "therapist doctor dentist classmate teammate godmother godfather landlord landlady assistant sibling twin"
 )
 ANIMAL_RELATIONS = words("dog cat puppy kitten horse parrot rabbit hamster bird fish turtle tortoise pony bunny pet")

@@ -58,6 +58,22 @@ from tests.memory.extraction.spoken import claims, only, said
         ("I have asthma, could you plan around that?", "The user has asthma"),
         ("I'm allergic to cats, what should I do?", "The user is allergic to cats"),
         ("booked the Harbour Hotel for my birthday", "The user booked the Harbour Hotel for their birthday"),
+        ("I never eat breakfast.", "The user never eats breakfast"),
+        ("I usually go to bed at 11.", "The user usually goes to bed at 11"),
+        ("I broke up with Casper in March.", "The user broke up with Casper in March 2023"),
+        ("My grandad passed away in 2019.", "The user's grandad passed away in 2019"),
+        ("I was in the navy for six years.", "The user was in the navy for six years"),
+        ("We're expecting twins in August.", "The user is expecting twins in August 2023"),
+        ("I speak Danish, English and some Polish.", "The user speaks Danish, English and some Polish"),
+        ("I owe my brother 500 quid.", "The user owes their brother 500 quid"),
+        ("I'm the youngest of four.", "The user is the youngest of four"),
+        ("I can't drive at night anymore.", "The user cannot drive at night"),
+        ("can't swim, so no boats", "The user cannot swim"),
+        ("My nephew's six.", "The user's nephew is 6 years old"),
+        ("My son-in-law is a pilot.", "The user's son-in-law is a pilot"),
+        ("Hiya, I'm Tamsin, a teacher.", "The user's name is Tamsin"),
+        ("My name's Ottokar but everyone calls me Otto.", "The user asks to be called Otto"),
+        ("My daughter lives in Bergen. Her name is Solveig.", "The user's daughter is Solveig"),
         ("Haha, I live in Leeds.", "The user lives in Leeds"),
         ("I work at Acme, it's freezing there lol", "The user works at Acme"),
     ],
@@ -91,6 +107,10 @@ def test_common_forms_become_claims(text: str, claim: str) -> None:
         "Is my cat ill, can you tell?",
         "I ride a dragon lol",
         "I live in a palace. lol",
+        "Hi, I'm Swedish.",
+        "I never use it.",
+        "My brother died laughing.",
+        "I got the job!",
         "I had a fight.",
         "I need two slides.",
         "I hate perky.",
@@ -196,7 +216,7 @@ def test_a_new_value_ends_the_earlier_one(known: str, text: str) -> None:
     ],
 )
 def test_hostile_texts_take_linear_time(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     claims(text)
 
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
