@@ -9,9 +9,9 @@ Statements that the rules do not understand for sure are left out. So are senten
 of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
 questions, suppositions, jokes and reports of what others said, since nobody states them.
 
-A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
-its form), `grammar`, `copulas`, `relations`, `quantities` and `patterns` (the claim), and `corrections` (the effect on
-earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its
+A turn passes through `passages` (which parts are stated), `subjects` and `people` (whom a clause is about), `verbs` (the
+verb and its form), `personal`, `grammar`, `copulas`, `relations`, `quantities`, `patterns` and `asides` (the claim), and
+`corrections` (the effect on earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its
 date ("in May 2023") and is true from then on. A claim about a plan is true until its date has passed. A claim about a
 state is true as long as its dates say.
 """
@@ -44,6 +44,7 @@ from memory.extraction.rules.corrections import (
     read_replacement,
     read_statement,
     replace_known_value,
+    replace_target,
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
@@ -167,6 +168,7 @@ class _Reader:
         self.people.add(people_spoken_of(said, statements))
         again = None if statements else read_replacement(clause, self.last_of.get(speaker.label))
         again = again or (None if statements else replace_known_value(clause, self.earlier, speaker=speaker))
+        again = again or (None if statements else replace_target(clause, self.earlier, speaker=speaker))
         if again:
             statements = [replace(again, turn=said.turn.index)]
         # work for which somebody asks for help is a task at hand

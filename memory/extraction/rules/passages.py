@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.numbers import NUMBER
+from memory.extraction.rules.laughter import begins_with_laugh, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.takebacks import without_taken_back
 from memory.extraction.rules.words import HEDGES, PERSON_RELATIONS
@@ -99,26 +100,6 @@ _NOT_MEANT = re.compile(
 _JOKE = re.compile(
     r"\b(?:just kidding|kidding|joking|just a joke|jk|j/k|sarcasm|not really|as if|yeah right|april fools?)\b"
     r"|(?<!\S)/s\b|😜|🤪|🙃",
-    re.IGNORECASE,
-)
-_LAUGH = re.compile(r"(?:\b(?:lo+l|lmf?ao|rofl|(?:ha){2,}h?|(?:he){2,}h?)\b|😂|🤣)[\s!.,😂🤣]*", re.IGNORECASE)
-_BEFORE_LAUGH = re.compile(
-    r"\s*[,;:…–—]+\s|\s+(?:and|but|so|because|cause|though|which)\s+(?=(?:I|we|she|he|they|it|that|my|the)\b)"
-)
-_REQUEST = re.compile(
-    r"(?:,|;|\s[-–—]+)\s+(?:(?:so|and|but|also|then|please)\s+)*(?:(?:could|can|would|will) you|any (?:ideas?|tips?"
-    r"|suggestions?|advice|recommendations?|thoughts)|what|how (?:do|can|should|would|could|about|much|many|long)|which"
-    r"|where|should I|do you|is there|are there|can I|could I|may I|can we)\b[^?]*\?+$",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"(?:(?:so|and|but|ok|okay|hey|hi|well|oh|also|btw)[,!]? )*(?:what|how|which|where|when|who|why|is|are|am|was|do"
-    r"|does|did|can|could|would|will|should|may|have you|has|any)\b",
-    re.IGNORECASE,
-)
-_AS_SAID = re.compile(
-    r",? as (?:he|she|they|I|we|(?:my|the) [a-z-]+) (?:always )?(?:says?|said|puts? it|calls? it"
-    r"|mentioned)\b(?=[,;.!]|$)",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(
@@ -307,35 +288,18 @@ def stated_sentences_of(text: str) -> Iterator[StatedSentence]:
     sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in split_sentences(text)]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     # a laugh at the beginning of a sentence, or a sentence of its own, is about the one before
-    joked |= {place - 1 for place, each in enumerate(sentences) if _LAUGH.match(each[:100])}
+    joked |= {place - 1 for place, each in enumerate(sentences) if begins_with_laugh(each)}
     for place, each in enumerate(sentences):
         if len(each) > MAX_READ_SENTENCE_CHARACTERS:
             continue
-        whole = _AS_SAID.sub("", _without_laughter(each))
-        sentence = _without_request(whole)
+        whole = without_laughter(each)
+        sentence = without_request(whole)
         if place in joked or not sentence or len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS:
             continue
         if _is_asserted(sentence):
             yield StatedSentence(text=sentence, is_asserted=True, asks=sentence != whole)
         elif not _NOT_ASSERTED.search(_REPORTED.sub("", sentence)):
             yield StatedSentence(text=sentence, is_asserted=False)
-
-
-def _without_laughter(sentence: str) -> str:
-    """Return the sentence without a laugh at its beginning, and without the clause before a laugh within it."""
-    if match := _LAUGH.match(sentence):
-        sentence = sentence[match.end() :]
-    match = _LAUGH.search(sentence)
-    if match is None:
-        return sentence
-    ends = [joint.start() for joint in _BEFORE_LAUGH.finditer(sentence[: match.start()].rstrip(" ,"))]
-    return sentence[: ends[-1]] if ends else ""
-
-
-def _without_request(sentence: str) -> str:
-    """Return the statement before a request or question in the same sentence: "I have asthma, can I dive there?"."""
-    match = _REQUEST.search(sentence) if sentence.endswith("?") else None
-    return sentence if match is None or _ASKS.match(sentence) else sentence[: match.start()]
 
 
 def _without_taken_back(sentence: str) -> str:

@@ -46,6 +46,7 @@ _DAYS = re.compile(
     rf"\b(?:from |between )?(?:the )?\d{{1,2}}(?:st|nd|rd|th)? ?(?:-|–|to|until|till|and) ?(?:the )?"
     rf"(?P<last>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{'|'.join(MONTHS)})\b(?! \d{{4}})"
 )
+_BEYOND = re.compile(r",? (?:even|especially|in particular|ever again|ever)\b")
 _BEHIND = re.compile(r" (?:at the moment|right now|too|as well)$")
 
 
@@ -83,7 +84,7 @@ def _with_base(text: str, subject: Subject) -> tuple[str, str]:
     first = tokens[0].lower()
     if subject.is_third or first in ("am", "are"):
         tokens[0] = _BASES.get(first, "" if first in _BASES.values() else first)
-    return how, " ".join(tokens)
+    return how, " ".join(tokens).replace("have got ", "have ", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ def _by_form(
 ) -> Statement | None:
     groups, value = match.groupdict(), Value(words="")
     if (groups.get("rest") or "").strip():
-        read = _value(said, subject, groups["rest"].strip(" ,"), is_past=form.is_past)
+        read = _value(said, subject, _BEYOND.split(groups["rest"], maxsplit=1)[0].strip(" ,"), is_past=form.is_past)
         if read is None or is_vague(read.words) or len(read.words.split()) > MAX_VALUE_WORDS:
             return None
         # "two days ago" is read as a day without its preposition

@@ -22,6 +22,8 @@ from tests.memory.extraction.spoken import claims, only, said
         ("I can't stand coriander.", "The user cannot stand coriander"),
         ("I don't want to work for a casino.", "The user does not want to work for a casino"),
         ("My brother never wants to live in a city again.", "The user's brother does not want to live in a city"),
+        ('I don\'t want to work for any bank, even the "nice" ones.', "The user does not want to work for any bank"),
+        ("On Monday evenings I've got choir.", "The user has choir on Monday evenings"),
         ("I refuse to fly with Skyhop.", "The user will never fly with Skyhop"),
         ("I take metformin twice a day.", "The user takes metformin twice a day"),
         ("My dad is on blood thinners.", "The user's dad takes blood thinners"),
@@ -173,6 +175,14 @@ def test_ages_in_a_list_belong_to_the_children() -> None:
         "The user's kid is Tess",
         "Tess is 3 years old",
     ]
+
+
+def test_a_target_is_set_anew_only_where_one_is_known() -> None:
+    known = ["The user's target is under 2 hours"]
+
+    fact = only(said("Actually make the target 2:05.", known=known))
+    assert (fact.claim, fact.contradicts) == ("The user's target is 2:05", (1,))
+    assert all("target is" not in claim for claim in claims("Actually make the target 2:05."))
 
 
 def test_a_birthday_is_a_new_age() -> None:
