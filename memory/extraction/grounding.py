@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 
+from memory.extraction.numbers import NUMBER, read_number
 from memory.identity import normalize_name
 from memory.invisible_characters import INVISIBLE_CODE_POINTS, JOINERS, code_points
 
@@ -20,6 +21,7 @@ STEM_LETTERS = 4
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters; and Korean, whose particles cling to names
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_NUMBER = re.compile(rf"\b{NUMBER}\b")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = rf"(?<![^\W{_UNSPACED}])", rf"(?![^\W{_UNSPACED}])"
 _REPLACED: dict[int, str | None] = dict.fromkeys([*INVISIBLE_CODE_POINTS, *code_points(*JOINERS)])
@@ -54,8 +56,10 @@ def is_named(name: str, folded: str) -> bool:
 
 
 def word_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words of a text."""
-    return frozenset(stem for word in _WORD.findall(fold_text(text)) for stem in _stems_of(word))
+    """Return the stems of the words of a text. Numbers in words count in digits, too, as ages are claimed."""
+    folded = fold_text(text)
+    numbers = {str(read_number(match[0])) for match in _NUMBER.finditer(folded)}
+    return frozenset(stem for word in _WORD.findall(folded) for stem in _stems_of(word)) | numbers
 
 
 def is_grounded(claim: str, known_stems: Collection[str]) -> bool:
@@ -63,8 +67,8 @@ def is_grounded(claim: str, known_stems: Collection[str]) -> bool:
 
     Short words count only if there are no others. "User" and "assistant" never count, since nobody says them.
     """
-    # "no longer" stands for "not anymore"
-    said = [word for word in _WORD.findall(fold_text(claim)) if word != "longer"]
+    # "no longer" stands for "not anymore", and "cannot" for "can't"
+    said = [word for word in _WORD.findall(fold_text(claim)) if word not in ("longer", "cannot")]
     words = [word for word in said if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
     telling = [word for word in words if len(word) >= STEM_LETTERS or not word.isalpha() or _IS_UNSPACED.match(word)]
     stems = {stem for word in telling or words for stem in _stems_of(word)}

@@ -9,9 +9,9 @@ Statements that the rules do not understand for sure are left out. So are senten
 of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
 questions, suppositions, jokes and reports of what others said, since nobody states them.
 
-A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
-its form), `grammar`, `copulas`, `relations`, `quantities` and `patterns` (the claim), and `corrections` (the effect on
-earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its
+A turn passes through `passages` (which parts are stated), `subjects` and `people` (whom a clause is about), `verbs` (the
+verb and its form), `personal`, `grammar`, `copulas`, `relations`, `quantities`, `patterns` and `asides` (the claim), and
+`corrections` (the effect on earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its
 date ("in May 2023") and is true from then on. A claim about a plan is true until its date has passed. A claim about a
 state is true as long as its dates say.
 """
@@ -32,6 +32,7 @@ from memory.extraction.knowledge import (
     check_extraction,
     spoken_turns,
 )
+from memory.extraction.rules.asides import read_asides
 from memory.extraction.rules.attributes import PERSONAL
 from memory.extraction.rules.beginnings import read_beginning
 from memory.extraction.rules.contacts import restate_changed_contact
@@ -43,22 +44,28 @@ from memory.extraction.rules.corrections import (
     read_replacement,
     read_statement,
     replace_known_value,
+    replace_target,
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
-from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, sentences_of
+from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
+from memory.extraction.rules.people import People
 from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
+from memory.extraction.rules.relations import read_introductions
 from memory.extraction.rules.statements import Statement
-from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
+from memory.extraction.rules.subjects import THE_USER, Speaker
+from memory.extraction.rules.trivia import is_trivial
 from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
 from memory.redaction import redact_known_forms
 
+_IS_TASK = re.compile(r" (?:(?:is|are) (?:trying|working|looking)|(?:have|has) (?:tried|come|completed)|needs?|saw) ")
+"""Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
 
 
@@ -89,17 +96,19 @@ class _Reader:
     earlier: list[Earlier] = field(default_factory=list)
     last_of: dict[str, Statement] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
+    people: People = field(default_factory=People)
 
     def read(self) -> Extraction:
         self.earlier = read_known(self.chunk.known)
         # in a transcript of two people each line begins with the name of the one who says it
         turns = spoken_turns([*self.chunk.before, *self.chunk.turns])
         spoken = [(turn, extract_prose(turn.text.removeprefix(f"{turn.speaker}: "))) for turn in turns]
-        spoken = [(turn, text) for turn, text in spoken if text and _speaker(turn)]
+        heard = [(turn, text) for turn, text in spoken if text]
+        spoken = [(turn, text) for turn, text in heard if _speaker(turn)]
         self.names = collect_names(spoken)
         self.add_known_names()
         new = self.chunk.indexes
-        for turn, text in spoken:
+        for turn, text in heard:
             for statement in self.statements(turn, text):
                 self.last_of[statement.subject] = statement
                 if turn.index in new:
@@ -116,37 +125,62 @@ class _Reader:
     def statements(self, turn: ChunkTurn, text: str) -> Iterator[Statement]:
         speaker = _speaker(turn)
         if speaker is None:
+            self.people.hear(text)
             return
         stems = word_stems(f"{turn.speaker} {text}")
-        before, people = "", list[Subject]()
-        for sentence in sentences_of(text):
+        before = ""
+        self.people.begin_turn(speaker)
+        for passage in stated_sentences_of(text):
+            sentence = passage.text
             if STATES_SECRET.search(sentence) or redact_known_forms(sentence) != sentence:
                 continue
-            met: list[Subject] = []
             sentence, regions = set_regions_aside(sentence)
-            for clause in clauses_of(restate_changed_contact(sentence)):
-                one = met or people
-                said = ClauseContext(
-                    clause=clause,
-                    turn=turn,
-                    speaker=speaker,
-                    names=self.names,
-                    before=before,
-                    spoken_of=one[0] if len(one) == 1 else None,
-                    places=self.places(regions),
-                )
-                statements = list(read_changed_quantity(said)) or list(statements_of(said))
-                met = list({each.label: each for each in (*met, *people_spoken_of(said, statements))}.values())
-                again = None if statements else read_replacement(clause, self.last_of.get(speaker.label))
-                again = again or (None if statements else replace_known_value(clause, self.earlier, speaker=speaker))
-                if again:
-                    statements = [replace(again, turn=turn.index)]
-                if not statements:
-                    statements = list(read_work(said))
-                statements += read_beginning(said)
-                kept = (each for each in statements if not _loses_exception(each, clause))
-                yield from (_grounded(with_regions(each, regions), stems) for each in kept)
-            before, people = sentence, met
+            clauses = clauses_of(restate_changed_contact(sentence))
+            said = ClauseContext(
+                clause=clauses[0],
+                turn=turn,
+                speaker=speaker,
+                names=self.names,
+                before=before,
+                places=self.places(regions),
+            )
+            if passage.is_asserted:
+                found = self.of_clauses(said, clauses, asks=passage.asks)
+            else:
+                found = self.of_sentence(said, is_asserted=False)
+            for statement in found:
+                if not (is_trivial(statement.claim) or (passage.asks and _IS_TASK.search(statement.claim))):
+                    yield _grounded(with_regions(statement, regions), stems)
+            self.people.end_sentence(sentence)
+            before = sentence
+
+    def of_clauses(self, said: ClauseContext, clauses: Sequence[Clause], *, asks: bool) -> Iterator[Statement]:
+        """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
+        for clause in clauses:
+            said = replace(said, clause=clause, spoken_of=self.people.only)
+            statements = self.of_clause(said, asks=asks)
+            yield from (each for each in statements if not _loses_exception(each, clause))
+        yield from self.of_sentence(said, is_asserted=True)
+
+    def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
+        clause, speaker = said.clause, said.speaker
+        statements = list(read_changed_quantity(said)) or list(statements_of(said))
+        self.people.add(people_spoken_of(said, statements))
+        again = None if statements else read_replacement(clause, self.last_of.get(speaker.label))
+        again = again or (None if statements else replace_known_value(clause, self.earlier, speaker=speaker))
+        again = again or (None if statements else replace_target(clause, self.earlier, speaker=speaker))
+        if again:
+            statements = [replace(again, turn=said.turn.index)]
+        # work for which somebody asks for help is a task at hand
+        work = () if statements or asks else read_work(said)
+        return [*statements, *work, *read_beginning(said)]
+
+    def of_sentence(self, said: ClauseContext, *, is_asserted: bool) -> Iterator[Statement]:
+        """Yield what a sentence says beside its clauses, or only whom a question or a report speaks of."""
+        said = replace(said, clause=replace(said.clause, text=said.clause.sentence, lead=""))
+        statements = list(read_asides(said) if is_asserted else read_introductions(said))
+        self.people.add(people_spoken_of(said, statements) if not is_asserted else ())
+        yield from statements
 
     def places(self, regions: Mapping[str, str]) -> frozenset[str]:
         """Return the names that are places by earlier facts, or by the region that followed them, in lower case."""

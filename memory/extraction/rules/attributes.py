@@ -86,7 +86,11 @@ _READERS = (
     _holds("residence", rf"(?:has |have )?moved (?:back )?to {_VALUE}", is_change=True),
     _ends("employer", rf"(?:used to work|no longer works?) (?:for|at) {_VALUE}"),
     _holds("employer", rf"{_NOW}(?:works?|is employed) (?:for|at) {_VALUE}(?: now)?"),
+    _holds("employer", rf"has been at {_NAMED}{_VALUE} (?:for|since) .{{1,40}}"),
     _holds("age", r"is (?P<value>\d{1,3}) years? old"),
+    _holds("shift", r"is on (?:the )?(?P<value>(?:late|early|day|night)(?: shift)?)s?(?: .{1,30})?"),
+    _holds("grade", r"is in (?:the )?(?P<value>year \d{1,2}|\d{1,2}(?:st|nd|rd|th) grade)"),
+    _holds("income", r"(?:now )?earns? (?P<value>[$€£]?\d.{0,40}?)(?: now)?"),
     _holds("birthday", rf"was born on {_VALUE}"),
     _holds("birthplace", rf"was born in {_VALUE}"),
     _holds("called", rf"asks to be called {_VALUE}"),
@@ -130,7 +134,18 @@ _INSTEAD = re.compile(
 _CONTACTS = frozenset(
     {
         *("phone number", "number", "email", "email address", "address", "extension", "postcode", "zip code"),
-        *("job title", "timezone", "time zone", "pronouns", "username"),
+        *(
+            "target",
+            "target time",
+            "target weight",
+            "goal time",
+            "goal weight",
+            "job title",
+            "timezone",
+            "time zone",
+            "pronouns",
+            "username",
+        ),
     }
 )
 _OWNED = re.compile(rf"{_SUBJECT}'s (?P<what>[a-zé][\w' -]{{1,60}}?) (?:is|are) {_NOW}{_VALUE}(?P<now> now)?\.?")
@@ -141,6 +156,10 @@ _LIKING = re.compile(
 _PREFERENCE = re.compile(
     rf"{_SUBJECT} prefers (?:an? |the )?(?P<kind>[\w'-]+(?: [\w'-]+){{0,2}}?) (?P<thing>[\w'-]+)"
     r"(?: (?:with|without) .+?)?(?P<scope> (?:for|in|on|at|over|from|when|by|during) .+?)?\.?"
+)
+_ABILITY = re.compile(
+    rf"{_SUBJECT} (?P<how>cannot|can't|can no longer|can|never learned to|(?:has |have )?learned to|knows? how to)"
+    r" (?P<what>[a-z][\w' -]{1,40}?)(?: now| again| anymore)?\.?"
 )
 _BARE_AGE = re.compile(rf"{_SUBJECT} is (?P<value>\d{{1,3}})\.?")
 _SIDELINE = re.compile(
@@ -167,7 +186,16 @@ def read_claim(claim: str, *, only_relations: frozenset[str] = SINGLE_RELATIONS)
     for reader in _READERS:
         if parts := reader.read(claim):
             return parts
-    return _read_liking(claim) or _read_age(claim) or _read_owned(claim, only_relations)
+    return _read_liking(claim) or _read_age(claim) or _read_ability(claim) or _read_owned(claim, only_relations)
+
+
+def _read_ability(claim: str) -> ClaimParts | None:
+    """Read "cannot swim", "never learned to swim" and "can swim"."""
+    match = _ABILITY.fullmatch(claim)
+    if match is None:
+        return None
+    value = "no" if match["how"].startswith(("cannot", "can't", "can no", "never")) else "yes"
+    return ClaimParts(subject=match["subject"], attribute=f"ability:{match['what']}", value=value)
 
 
 def _read_age(claim: str) -> ClaimParts | None:

@@ -3,16 +3,17 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memory.dates import Bound, Tense, find_dates
+from memory.extraction.numbers import NUMBER, read_number
 from memory.extraction.rules.names import NAME, bare_name, is_name
 from memory.extraction.rules.phrases import cut_at_marks, cut_phrase, is_vague, make_phrase
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.verbs import Form, Predicate
-from memory.extraction.rules.words import PROFESSIONS, STATES, words
+from memory.extraction.rules.words import GROUP_RELATIONS, PROFESSIONS, STATES, words
 from memory.models.facts import Temporal
 
 MAX_AGE_YEARS = 120
@@ -22,9 +23,15 @@ MIN_BARE_AGE_YEARS = 13
 _JOBS = "|".join(sorted(PROFESSIONS, key=len, reverse=True))
 _PROFESSION = re.compile(
     rf"(?P<all>an? (?:(?!great|good|bad|terrible|better|natural|true|real)[\w'-]+ ){{0,3}}?(?:{_JOBS}))\b"
-    rf"(?: (?:for|at) (?P<org>.+))?"
+    rf"(?: (?:for|at) (?P<org>.+)| in (?:the )?{NAME})?"
 )
-_AGE = re.compile(r"(?P<years>\d{1,3})(?P<unit> years? old)?(?=[.,!;]|$| (?:and|but|now)\b)")
+_AGE = re.compile(rf"(?P<years>{NUMBER})(?P<unit> years? old| years? of age)?(?=[.,!;]|$| (?:and|but|now)\b)")
+_GROUPS = tuple(f" {group}" for group in GROUP_RELATIONS)
+_TURNED = re.compile(
+    rf"(?:(?:have|has) )?(?:just |recently |already |finally )?turned (?P<years>{NUMBER})(?=$|[.,!;]"
+    rf"| (?!percent|degrees|per\b))"
+    r"(?P<rest>.*)"
+)
 _STATE = re.compile(
     rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>lactose intolerant|colou?r blind"
     rf"|{'|'.join(sorted(STATES, key=len, reverse=True))})"
@@ -82,12 +89,28 @@ def _claim(subject: Subject, predicate: Predicate, words: str) -> str:
 
 def _age(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _AGE.match(predicate.rest)
-    if match is None or subject.is_plural or not 0 < int(match["years"]) <= MAX_AGE_YEARS:
+    years = read_number(match["years"]) if match else 0
+    if match is None or subject.is_plural or not 0 < years <= MAX_AGE_YEARS:
         return None
-    if not match["unit"] and int(match["years"]) < MIN_BARE_AGE_YEARS:
+    least = MIN_BARE_AGE_YEARS if subject.is_own or subject.label.endswith(_GROUPS) else 1
+    if not match["unit"] and years < least:
         return None
-    claim = _claim(subject, predicate, f"{int(match['years'])} years old")
-    return make_statement(said, subject, attribute="age", value=str(int(match["years"])), claim=claim)
+    claim = _claim(subject, predicate, f"{years} years old")
+    return make_statement(said, subject, attribute="age", value=str(years), claim=claim)
+
+
+def read_new_age(said: ClauseContext, subject: Subject, words: str) -> Statement | None:
+    """Read "turned seven yesterday" as the age, unless it is too long ago."""
+    match = _TURNED.match(words)
+    years = read_number(match["years"]) if match else 0
+    if match is None or subject.is_plural or not 0 < years <= MAX_AGE_YEARS:
+        return None
+    dates = find_dates(match["rest"], at=said.turn.timestamp, tense=Tense.PAST)
+    when = dates[0].start if len(dates) == 1 else None
+    if len(dates) > 1 or (when and not timedelta() <= said.turn.timestamp - when < timedelta(days=365)):
+        return None
+    statement = make_statement(said, subject, attribute="age", value=str(years), claim=f"is {years} years old")
+    return replace(statement, valid_from=when)
 
 
 def _state(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:

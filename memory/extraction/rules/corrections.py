@@ -29,6 +29,12 @@ _NOT_BUT = re.compile(
 _APOLOGY = re.compile(
     r"^(?:(?:actually|sorry|no wait|no|wait|oops|correction|my mistake|i meant)[,:.]? +)+", re.IGNORECASE
 )
+_NEW_TARGET = re.compile(
+    r"(?:please |let's |lets |can you )?(?:make|set|change|move|put) (?:the|my|our) (?P<what>target(?: time"
+    r"| weight)?|goal"
+    r"|goal weight|goal time) (?:to |at )?(?P<new>(?:under |below |about )?[$€£]?\d[\w:.,%]*(?: [a-z]+){0,3})",
+    re.IGNORECASE,
+)
 _MEANT = re.compile(rf"(?P<new>{_VALUE})[.!]?", re.IGNORECASE)
 
 
@@ -144,6 +150,29 @@ def replace_known_value(clause: Clause, earlier: Sequence[Earlier], *, speaker: 
         is_own=True,
         is_correction=True,
         is_retraction=True,
+    )
+
+
+def replace_target(clause: Clause, earlier: Sequence[Earlier], *, speaker: Speaker) -> Statement | None:
+    """Return what somebody aims at with its new value, if a fact names it: "actually make the target 2:05"."""
+    match = _NEW_TARGET.fullmatch(_APOLOGY.sub("", clause.sentence).strip(" .!"))
+    if match is None:
+        return None
+    subject = f"{speaker.owner} {match['what'].lower()}"
+    known = [each for each in earlier if each.claim.startswith(f"{subject} is ") and each.reading.parts is not None]
+    if not known or known[-1].reading.parts is None:
+        return None
+    parts = known[-1].reading.parts
+    return Statement(
+        turn=0,
+        subject=parts.subject,
+        attribute=parts.attribute,
+        value=match["new"],
+        claim=f"{subject} is {match['new']}",
+        certainty=Certainty.EXPLICIT,
+        names=speaker.names,
+        is_own=True,
+        is_change=True,
     )
 
 

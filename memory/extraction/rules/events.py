@@ -1,5 +1,6 @@
 """Rules for events, activities and plans: journeys, purchases, new and lost jobs, things that somebody made."""
 
+from memory.extraction.numbers import NUMBER
 from memory.extraction.rules.grammar import A_THING, CAPITAL, DONE, HABIT, HAPPENED, MADE, PLACE, rule, verbs
 from memory.extraction.rules.verbs import Form
 
@@ -69,7 +70,7 @@ EVENTS = (
          r"|connection|moments?|future|home|life|feeling|vibe|experiences?|mood|community|family)\b")),
     rule("record", MADE, "created", refuses="the (?:moment|whole)"),
     rule("found", rf"(?:(?P<prep>){CAPITAL}|an? \w)", "created", HAPPENED, makes=("organization", "CREATED_BY")),
-    rule("turn", r"\d{1,2}$", forms=frozenset({Form.PAST})),
+    rule("turn", rf"{NUMBER}$", forms=frozenset({Form.PAST})),
     rule("develop", r"an? (?:[\w-]+ )?(?:app|game|website|program|tool|library|course|curriculum|prototype"
          r"|product|plan|recipe)\b", "created"),
     rule("build", r"(?:an?|my|our|some|the) \w", "created",

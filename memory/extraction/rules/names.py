@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from memory.dates import MONTHS
 from memory.extraction.knowledge import ChunkTurn
+from memory.extraction.numbers import NUMBER
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
     CITIES,
@@ -41,7 +42,7 @@ _ANIMALS = "|".join(sorted(ANIMAL_RELATIONS, key=len, reverse=True))
 _HUMAN = (
     "said|says|told|asked|thinks|laughed|smiled|replied|suggested|recommended|invited|called|texted|emailed|married"
     "|works (?:for|at|as)|worked (?:for|at|as)|lives (?:in|with)|lived in|was born|studied|loves|likes"
-    "|enjoys|hates|prefers|wants to|decided to|is married|got married|moved to"
+    rf"|enjoys|hates|prefers|wants to|decided to|is married|got married|moved to|turned {NUMBER}\b"
 )
 _ENDINGS = "|".join(ORGANIZATION_ENDINGS)
 _GREETING = r"(?:Hey|Hi|Hello|Thanks|Thank you|Bye|Goodbye|Congrats|Congratulations|Dear|Welcome back|Good morning)"
@@ -54,6 +55,10 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             rf"| named| called|,)? (?P<name>{PERSON})"
         )),
         ("person", (
+            rf"^(?:[Mm]um|[Mm]om|[Dd]ad|[Gg]randma|[Gg]randpa|[Gg]ranny)(?:'s name is| is called"
+            rf"| is named) (?P<name>{PERSON})"
+        )),
+        ("person", (
             r"\b(?:friend|sister|brother|son|daughter|colleague|neighbou?r) (?:named"
             rf"|called) (?P<name>{PERSON})"
         )),
@@ -61,7 +66,7 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("person", rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
         ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b(?!')"),
         ("person", rf"^{_GREETING},? (?P<name>{_WORD})(?=[,!.:]| and )"),
-        ("person", rf"\b[Mm]y name is (?P<name>{PERSON})"),
+        ("person", rf"\b[Mm]y name(?: is|'s) (?P<name>{PERSON})"),
         ("person", rf"\bis married to (?P<name>{PERSON})"),
         ("animal", (
             rf"\b(?:[Mm]y|[Oo]ur|[Aa]n?|the) (?:[a-z]+ )?(?:{_ANIMALS})(?:'s name is|,? named"

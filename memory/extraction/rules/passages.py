@@ -8,14 +8,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memory.dates import MONTHS, WEEKDAYS
+from memory.extraction.numbers import NUMBER
+from memory.extraction.rules.laughter import begins_with_laugh, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
-from memory.extraction.rules.words import HEDGES
+from memory.extraction.rules.words import HEDGES, PERSON_RELATIONS
 from memory.providers.sentences import is_question, split_sentences
 
 MAX_TURN_CHARACTERS = 100_000
 """Characters of a turn that are read. Longer turns are no statements of people about themselves."""
 MAX_CLAIM_SENTENCE_CHARACTERS = 400
+MAX_READ_SENTENCE_CHARACTERS = 1000
+"""Characters of a sentence from which a laugh or a request is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,18 @@ class Clause:
     is_hedged: bool = False
     is_correction: bool = False
     is_retraction: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedSentence:
+    """A sentence. `is_asserted` is False for questions and reports, which only presuppose: "my sister Ana says …".
+
+    `asks` is True if a request or question followed in the same sentence, which the text leaves out.
+    """
+
+    text: str
+    is_asserted: bool
+    asks: bool = False
 
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
@@ -81,9 +98,12 @@ _NOT_MEANT = re.compile(
     re.IGNORECASE,
 )
 _JOKE = re.compile(
-    r"\b(?:just kidding|kidding|joking|just a joke|jk|j/k|lo+l|lmao|rofl|(?:ha){2,}h?|(?:he){2,}h?|sarcasm|not really"
-    r"|as if|yeah right|april fools?)\b|(?<!\S)/s\b|😜|🤪|🙃|😂|🤣",
+    r"\b(?:just kidding|kidding|joking|just a joke|jk|j/k|sarcasm|not really|as if|yeah right|april fools?)\b"
+    r"|(?<!\S)/s\b|😜|🤪|🙃",
     re.IGNORECASE,
+)
+_REPORTED = re.compile(
+    r"\b(?:said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|heard that|i hear|wrote that)\b", re.I
 )
 _NOT_ASSERTED = re.compile(
     r"\b(?:if|unless|whether|wish|imagin\w*|suppos(?:e|ing|edly)|assum(?:e|ing)|hypothetical\w*|provided that|let's say"
@@ -135,12 +155,40 @@ _CHANGED = re.compile(r"\b(?:now|these days|nowadays|moved|anymore|no longer|sin
 _JOINT = re.compile(
     r"(?:\s*[,;:…]\s*(?:(?:and|but|so|yet|then|because|'?cause|plus|as|though|which is why)\s+)?"
     r"|\s+(?:and|but|so|yet|because|'?cause|plus|as|though)\s+(?:then\s+)?|\s+[-–—]+\s*|\s*—\s*)"
-    r"(?=(?:also |then |now |recently |actually )?(?:I|[Ww]e|[Mm]y|[Oo]ur|[Ss]he|[Hh]e)(?:\b|'))"
+    r"(?=(?:also |then |now |recently |actually )?(?:(?:I|[Ww]e|[Mm]y|[Oo]ur|[Ss]he|[Hh]e)(?:\b|')"
+    rf"|[Hh](?:is|er) (?:{'|'.join(sorted(PERSON_RELATIONS, key=len, reverse=True))})\b))"
 )
 _HALF_A_SUBJECT = re.compile(
     r"(?:^|[,;:!] |\b(?:yesterday|ago|today|recently|night|week|weekend|month|year|\w+day) )"
     r"(?:[Mm]e|[Mm]y(?: [\w'-]+){1,2}|(?:[Ss]ome|[Aa] few"
     r"|[Aa]) (?:[\w'-]+ ){0,2}friends?(?: from [\w'-]+){0,1}|[A-Z][\w'-]+)$"
+)
+_DID = re.compile(
+    r"(?:just |finally |also )?(?:(?:handed in|gave|put in|quit|sold|passed|booked|ordered|adopted|finished"
+    r"|started|joined"
+    r"|bought|got|turned in|signed up for|met|visited|picked up|stopped|cancelled|moved|lost|broke|renewed"
+    r"|switched|went"
+    r"|settled|opted|chose|ended up|decided) "
+    r"(?=(?:in |with |for |on |to |into |from |up |taking |going |doing |eating |smoking |drinking |buying |getting )*"
+    r"(?:my|our|an?|the|[A-Z]|[a-z]+ing\b)))",
+    re.IGNORECASE,
+)
+_CANNOT = re.compile(
+    r"(?:can not (?:eat|drink|have|swim|drive|cook|dance|stand|bear|tolerate)|do not (?:eat|drink|smoke|drive"
+    r"|have an?))\b"
+    r"(?! (?:it|that|this|you|me|up|too|more)\b)(?=.{2,60}$)",
+    re.IGNORECASE,
+)
+_DOING = re.compile(
+    r"(?:starting|moving|flying|travelling|traveling|heading|visiting|running|taking|seeing|meeting|getting|going|having)"
+    rf" (?=.{{2,80}}\b(?:(?:on|in|next|this|until) (?:the )?(?:(?i:{'|'.join((*MONTHS, *WEEKDAYS))}|week|month|year)\b"
+    r"|\d{1,2}(?:st|nd|rd|th)?\b)|tomorrow\b|\d{1,2}(?:st|nd|rd|th)? (?:of )?[A-Z][a-z]{2,8}))",
+    re.IGNORECASE,
+)
+_GERUND_IS_SUBJECT = re.compile(
+    r"\b(?:is|was|are|were|has|have|had|would|will|can|could|might|may|must|should|makes?|made|feels?|felt|helps?|helped"
+    r"|sounds?|seems?|takes?|took|means?|gives?|gave|gets?|brings?|brought|looks?|requires?|costs?)\b",
+    re.IGNORECASE,
 )
 _SMALL_I = re.compile(r"(?<![\w'./-])i(?=['\s])")
 _CONTRACTED = (
@@ -153,11 +201,28 @@ _CONTRACTED = (
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ve\b"), r"\1 have"),
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ll\b"), r"\1 will"),
     (re.compile(r"\b([Ss]he|[Hh]e)'s (?=(?:also |just |recently |always )?(?:been|got)\b)"), r"\1 has "),
+    (
+        re.compile(
+            r"(?<=\w)'s (?=(?:just |also |recently |already |finally |never |now )*(?:started|stopped|turned"
+            r"|moved|gone|quit"
+            r"|joined|become|begun|finished|bought|sold|got|lost|taken|had|been|learned|learnt|left)\b(?!-))"
+        ),
+        " has ",
+    ),
     (re.compile(r"\b([Ss]he|[Hh]e)'s\b"), r"\1 is"),
     (re.compile(r"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|[a-z]+ing)\b(?! of))"), " is "),
+    (
+        re.compile(
+            r"(?<=\w)'s (?=(?:vegan|vegetarian|retired|pregnant|diabetic|divorced|dyslexic|coeliac|deaf|widowed"
+            r"|expecting"
+            rf"|{NUMBER}(?: years old)?)(?:[.,;!]|$| (?:and|but|now)\b))"
+        ),
+        " is ",
+    ),
+    (re.compile(r"\b([Mm]y (?:(?:full|first) )?name)'s (?=[A-Z])"), r"\1 is "),
     (re.compile(r"\b([Ss]he|[Hh]e)'ll\b"), r"\1 will"),
     (re.compile(r"\bI(?:'d| would) (?:really |also )?(?:like|love) to\b"), "I want to"),
-    (re.compile(r"\b[Cc]an't\b"), "can not"),
+    (re.compile(r"\b[Cc]an(?:'t|not)\b"), "can not"),
     (re.compile(r"\b[Ww]on't\b"), "will not"),
     (re.compile(r"(?<=\w)n't\b"), " not"),
     (re.compile(r"\b[Gg]onna\b"), "going to"),
@@ -218,11 +283,23 @@ def _prose_lines(text: str) -> Iterator[str]:
         yield f"{GAP}\n" if _NO_PROSE.match(line) else line
 
 
-def sentences_of(text: str) -> list[str]:
-    """Return the sentences of a prose that are asserted and not jokes, without what they take back themselves."""
+def stated_sentences_of(text: str) -> Iterator[StatedSentence]:
+    """Yield the sentences of a prose that are no jokes, without what they take back or ask for, and laughter."""
     sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in join_taken_back(split_sentences(text))]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
-    return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
+    # a laugh at the beginning of a sentence, or a sentence of its own, is about the one before
+    joked |= {place - 1 for place, each in enumerate(sentences) if begins_with_laugh(each)}
+    for place, each in enumerate(sentences):
+        if len(each) > MAX_READ_SENTENCE_CHARACTERS:
+            continue
+        whole = without_laughter(each)
+        sentence = without_request(whole)
+        if place in joked or not sentence or len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS:
+            continue
+        if _is_asserted(sentence):
+            yield StatedSentence(text=sentence, is_asserted=True, asks=sentence != whole)
+        elif not _NOT_ASSERTED.search(_REPORTED.sub("", sentence)):
+            yield StatedSentence(text=sentence, is_asserted=False)
 
 
 def _without_taken_back(sentence: str) -> str:
@@ -266,6 +343,7 @@ def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:
         sayings.append(_bare(match["saying"] or ""))
         text = text[match.end() :]
     text = _VOCATIVE.sub("", text, count=1) if _VOCATIVE.match(text) else text
+    text = _with_subject(text) if sentence.startswith(piece.strip()[:20]) else text
     is_retraction = any(map(_RETRACTING.fullmatch, sayings))
     return Clause(
         text=text,
@@ -275,6 +353,17 @@ def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:
         is_correction=is_retraction or (any(map(_CORRECTING.fullmatch, sayings)) and not _CHANGED.search(text)),
         is_retraction=is_retraction,
     )
+
+
+def _with_subject(text: str) -> str:
+    """Return a sentence with the "I" that it leaves out: "handed in my notice", "starting at Acme in June"."""
+    if _CANNOT.match(text):
+        return f"I {text[:1].lower()}{text[1:]}"
+    if match := _DID.match(text):
+        return f"I {match[0].lower()}{text[match.end() :]}"
+    if (match := _DOING.match(text)) and not _GERUND_IS_SUBJECT.search(text):
+        return f"I am {match[0].lower()}{text[match.end() :]}"
+    return text
 
 
 def _bare(word: str) -> str:

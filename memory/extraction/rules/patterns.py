@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 
 from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.rules import events, states
-from memory.extraction.rules.copulas import read_copula
+from memory.extraction.rules.copulas import read_copula, read_new_age
 from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
+from memory.extraction.rules.personal import read_personal, with_time_behind
 from memory.extraction.rules.phrases import Voice, cut_phrase, is_vague, make_phrase, trim_phrase
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.relations import read_possessions
@@ -40,7 +41,7 @@ _COMPARED = re.compile(
     r"(?:safe|bett|bigg|small|fast|simpl|easi|nic|cheap|warm|cold|clean|short|long|lat|earli|slow|quiet|bright|dark|hard"
     r"|soft|strong|light)e?r|more \w+"
 )
-_OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
+_OVER = re.compile(r"(?P<topic>.{1,80}?) (?P<than>over|to|more than|rather than|instead of) (?P<other>.{1,80})")
 
 
 def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, str] | None:
@@ -71,7 +72,8 @@ def _preference(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str
     match = _OVER.match(text)
     topic = make_phrase(cut_phrase(match["topic"] if match else text), voice)
     other = make_phrase(cut_phrase(match["other"]), voice) if match else ""
-    if not topic or (match and not other):
+    is_action = match is not None and match["than"] == "to" and len(other.split()) > 3
+    if not topic or (match and not other) or is_action:
         return None
     return (f"{topic} over {other}", f"prefers it over {other}", "") if other else (topic, "prefers", "")
 
@@ -112,14 +114,18 @@ def statements_of(said: ClauseContext) -> Iterator[Statement]:
     """Yield the statements of a clause: about the speaker's people and things, and by its predicates."""
     said = _strip_leading_date(said)
     yield from read_possessions(said)
+    said = replace(said, clause=replace(said.clause, text=with_time_behind(said.clause.text)))
     subject = subject_of(said.clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     if subject is None:
         return
     for words in _split_predicates(subject.rest):
-        predicate = predicate_of(words, is_third=subject.is_third)
-        statement = _statement(said, subject, predicate) if predicate else None
+        statement = read_personal(said, subject, words)
+        predicate = None if statement else predicate_of(words, is_third=subject.is_third)
+        statement = _statement(said, subject, predicate) if predicate else statement
         if statement is not None:
             yield statement
+        if age := read_new_age(said, subject, words):
+            yield age
 
 
 def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> list[Subject]:
@@ -127,10 +133,13 @@ def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> li
     text = _strip_leading_date(said).clause.text
     text = f"{text.rstrip('.!')} is" if _ALONE.fullmatch(text) else text
     subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)
-    people = [subject] if subject and not subject.is_own and subject.is_third else []
-    for statement in statements:
-        if statement.attribute.startswith(("relation:", "only:")):
-            people.append(_person(said, statement))
+    named = [_person(said, each) for each in statements if each.attribute.startswith(("relation:", "only:"))]
+    whose = {
+        each.attribute.partition(":")[2] for each in statements if each.attribute.startswith(("relation:", "only:"))
+    }
+    is_named_here = subject is not None and any(subject.label.endswith(f" {who}") for who in whose)
+    people = [subject] if subject and not (subject.is_own or is_named_here) and subject.is_third else []
+    people += named
     return list({person.label: person for person in people}.values())
 
 

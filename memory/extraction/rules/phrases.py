@@ -32,6 +32,7 @@ _TRAILING = re.compile(
     r"|the other day|once|twice|next|here|there|the most|in the past|ever|first|also|a bit|for a while|a while ago"
     r"|a few (?:days|weeks|months|years) ago|last (?:summer|winter|spring|fall|autumn)"
     r"|(?:this|next|over the|in the) (?:summer|winter|spring|fall|autumn|past)|one day|someday|sometime|with it"
+    r"|btw|by the way|tho|though|you know|tbh|in the end"
     r"|and|or|to|for|of|in|at|on|with|the|a|an|my|our|from|by|about|just|really|all|both|am|is|was)$",
     re.IGNORECASE,
 )

@@ -60,6 +60,8 @@ _CLAIM = re.compile(
     rf"{_NOUNS} (?:(?P<changed>{_CHANGED})|(?:{_IS})) (?P<value>\S.{{0,59}}?)(?P<now> now)?(?: instead(?: of .+)?)?\.?"
 )
 _NO_THINGS = PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | words("user birthday age name")
+_AIM = re.compile(r".+'s (?:target|goal)(?: time| weight)?")
+"""What somebody aims at, which may be in words as well ("under 2 hours"), and is one whatever its kind."""
 _GENERIC = words(
     "deadline meeting meetings appointment call price cost costs number date time result score total limit size length "
     "version bill fee rate level value count temperature weight height distance event party ticket train flight bus "
@@ -81,7 +83,11 @@ _RELATIVE = re.compile(rf"(?P<on>on )?(?P<day>(?:{_WEEKDAY})|next (?:week|month)
 def read_quantity(claim: str) -> ClaimParts | None:
     """Return the date, time or amount that a claim says of a thing, else None."""
     match = _CLAIM.fullmatch(claim)
-    if match is None or not _NO_THINGS.isdisjoint(_DETERMINER.sub("", match["subject"]).lower().split()):
+    if (
+        match is None
+        or _AIM.fullmatch(match["subject"])
+        or not _NO_THINGS.isdisjoint(_DETERMINER.sub("", match["subject"]).lower().split())
+    ):
         return None
     value = match["value"].lower()
     for kind, pattern in _KINDS:

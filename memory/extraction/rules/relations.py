@@ -8,19 +8,24 @@ from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, i
 from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement
-from memory.extraction.rules.subjects import Subject
+from memory.extraction.rules.subjects import PARENTS, Subject
 from memory.extraction.rules.values import YEARLY_DAY, read_yearly_day
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SINGLE_RELATIONS
 from memory.models.facts import Temporal
 
 _RELATIONS = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS, key=len, reverse=True))
 _WHO = rf"(?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_RELATIONS}))"
+_NAMED = re.compile(rf"\b(?:[Mm]y|[Oo]ur) {_WHO}(?P<comma>,?) (?P<name>{PERSON})(?=[ .,!;?]|$)")
 _HERS = (
     re.compile(
         rf"\b[Mm]y {_WHO}(?:'s name is| is called| is named|,? named|,? called"
         rf"| is) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but|now)\b)"
     ),
-    re.compile(rf"\b(?:[Mm]y|[Oo]ur) {_WHO}(?P<comma>,?) (?P<name>{PERSON})(?=[ .,!;]|$)"),
+    _NAMED,
+    re.compile(
+        rf"^(?P<who>(?P<relation>(?i:{'|'.join(PARENTS)})))(?:'s name is| is called| is named) (?P<name>{PERSON})"
+        r"(?=[.,!;]|$| (?:and|but)\b)"
+    ),
     re.compile(rf"^(?P<name>{PERSON}) is (?:my|our) {_WHO}(?=[.,!;]|$)"),
     re.compile(
         r"^(?:I|[Ww]e)\b.{1,80}?\b(?:have|got|adopted|had"
@@ -66,6 +71,13 @@ def read_possessions(said: ClauseContext) -> Iterator[Statement]:
             yield statement
 
 
+def read_introductions(said: ClauseContext) -> Iterator[Statement]:
+    """Yield whom a question or a report speaks of as somebody's: "Does my sister Ana …", "my boss, Tom, says …"."""
+    for match in _NAMED.finditer(said.clause.text):
+        if statement := _person(said, match):
+            yield statement
+
+
 def _people(text: str) -> Iterator[re.Match[str]]:
     seen: set[int] = set()
     for pattern in _HERS:
@@ -87,6 +99,9 @@ def _own(said: ClauseContext, *, attribute: str, value: str, what: str) -> State
 
 
 def _person(said: ClauseContext, match: re.Match[str]) -> Statement | None:
+    if match.re is _NAMED:
+        # a doubt in the sentence is not about who the person is
+        said = replace(said, clause=replace(said.clause, is_hedged=False))
     relation, name = match["relation"], bare_name(match["name"])
     type_ = "animal" if relation in ANIMAL_RELATIONS else "person"
     may_be_called = match.groupdict().get("comma") and said.names.type_of(name) != type_
@@ -102,8 +117,9 @@ def _person(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         statement = _own(said, attribute="died", value=name, what=match["who"])
         claim = f"{statement.claim} {died['how']}"
         return replace(statement, claim=claim, temporal=Temporal.PAST, names=(NamedThing(name=name, type=type_),))
-    attribute = f"only:{relation}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
-    return _own_relative(said, name, type_, who=match["who"], attribute=attribute)
+    who = match["who"].lower()
+    attribute = f"only:{relation.lower()}" if who in SINGLE_RELATIONS else f"relation:{who}"
+    return _own_relative(said, name, type_, who=who, attribute=attribute)
 
 
 def _own_relative(said: ClauseContext, name: str, type_: str, *, who: str, attribute: str) -> Statement:
@@ -134,12 +150,14 @@ def _anothers(said: ClauseContext) -> Statement | None:
 def _named_now(said: ClauseContext) -> Statement | None:
     """Read "We got a puppy. Her name is Luna."."""
     match = _IS_CALLED.match(said.clause.text)
-    own = list(_ONE_OF_MINE.finditer(said.before)) if match else []
+    own = [each["relation"] for each in _ONE_OF_MINE.finditer(said.before)] if match else []
     name = bare_name(match["name"]) if match else ""
+    spoken_of = said.spoken_of.label.partition(f"{said.speaker.owner} ")[2] if said.spoken_of else ""
+    own = own or [each for each in (spoken_of,) if each in PERSON_RELATIONS | ANIMAL_RELATIONS]
     if len(own) != 1 or not is_name(name):
         return None
-    type_ = "animal" if own[0]["relation"] in ANIMAL_RELATIONS else "person"
-    relation = own[0]["relation"]
+    relation = own[0]
+    type_ = "animal" if relation in ANIMAL_RELATIONS else "person"
     return _own_relative(said, name, type_, who=relation, attribute=f"relation:{relation}")
 
 

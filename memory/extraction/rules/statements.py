@@ -65,14 +65,14 @@ class Statement(ClaimParts):
 SINGLE = frozenset(
     {
         *("residence", "employer", "age", "birthplace", "birthday", "spouse", "name", "origin", "called"),
-        *("marital status", "diet", "date", "time", "amount"),
+        *("marital status", "diet", "date", "time", "amount", "shift", "grade", "income"),
     }
 )
 """Attributes with one value at a time. Favourites, attitudes to a topic and some relations have one as well."""
 
 
 def is_single(attribute: str) -> bool:
-    return attribute in SINGLE or attribute.startswith(("favorite:", "attitude:", "only:"))
+    return attribute in SINGLE or attribute.startswith(("favorite:", "attitude:", "only:", "ability:"))
 
 
 def normalize_value(value: str) -> str:

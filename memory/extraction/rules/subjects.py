@@ -10,10 +10,13 @@ from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PER
 
 THE_USER = "The user"
 MEN = words(
-    "brother husband son father dad stepfather stepson stepbrother grandfather grandpa grandson uncle nephew boyfriend"
+    "brother husband son father dad stepdad grandad granddad son-in-law father-in-law brother-in-law godson godfather "
+    "half-brother ex-husband stepfather stepson stepbrother grandfather grandpa grandson uncle nephew boyfriend"
 )
 WOMEN = words(
-    "sister wife daughter mother mom mum stepmother stepdaughter stepsister grandmother grandma granny "
+    "sister wife daughter mother mom mum stepmum stepmom nan nana gran auntie daughter-in-law mother-in-law "
+    "sister-in-law goddaughter godmother half-sister ex-wife stepmother stepdaughter stepsister "
+    "grandmother grandma granny "
     "granddaughter aunt niece girlfriend"
 )
 PARENTS = {"Mom": "mom", "Mum": "mum", "Dad": "dad", "Grandma": "grandma", "Grandpa": "grandpa", "Granny": "granny"}
@@ -75,8 +78,15 @@ _RELATED = re.compile(
     rf"|(?P<our>[Oo]ur)) (?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_ALL}))(?:,?"
     rf" (?P<name>{PERSON}),?)? (?P<rest>.+)"
 )
-_PARENT = re.compile(rf"(?P<parent>{'|'.join(PARENTS)}) (?P<rest>.+)")
+_PARENT = re.compile(
+    rf"(?P<parent>{'|'.join(f'[{each[0]}{each[0].lower()}]{each[1:]}' for each in PARENTS)}) (?P<rest>.+)"
+)
 _PRONOUN = re.compile(r"(?P<pronoun>[Ss]he|[Hh]e) (?P<rest>.+)")
+_RELATIVES = "|".join(sorted(PERSON_RELATIONS, key=len, reverse=True))
+_THEIR_RELATIVE = re.compile(
+    rf"(?P<whose>[Hh]is|[Hh]er) (?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_RELATIVES}))(?:,? (?P<name>{PERSON}),?)?"
+    r" (?P<rest>[a-z].*)"
+)
 # "Just got back from Rome" is about the speaker
 _DID = re.compile(
     r"(?:(?:Just|Finally|Recently) |(?=(?:Went|Took|Got|Bought|Visited|Attended|Signed|Started|Finished|Joined)\b))"
@@ -89,6 +99,8 @@ def subject_of(text: str, speaker: Speaker, names: Names, *, spoken_of: Subject 
     """Return the subject that a clause begins with, or None. "She" and "he" stand for `spoken_of`."""
     if spoken_of is not None and (match := _PRONOUN.fullmatch(text)):
         return _repeat_subject(spoken_of, match)
+    if match := _THEIR_RELATIVE.fullmatch(text):
+        return _relative_of(spoken_of, match) if spoken_of is not None else None
     if match := _DID.fullmatch(text):
         text = f"I {match['rest']}"
     if match := _FIRST.fullmatch(text):
@@ -98,7 +110,7 @@ def subject_of(text: str, speaker: Speaker, names: Names, *, spoken_of: Subject 
     if match := _RELATED.fullmatch(text):
         return _related(match, speaker, voice, names)
     if match := _PARENT.fullmatch(text):
-        label = f"{speaker.owner} {PARENTS[match['parent']]}"
+        label = f"{speaker.owner} {PARENTS[match['parent'].capitalize()]}"
         return Subject(label=label, rest=match["rest"], voice=voice, names=speaker.names, is_third=True)
     return _named(text, speaker, voice, names)
 
@@ -126,6 +138,15 @@ def _repeat_subject(subject: Subject, match: re.Match[str]) -> Subject | None:
     """Return the former subject, or None if the pronoun does not fit it."""
     is_other = subject.pronoun not in ("", match["pronoun"].lower())
     return None if is_other else replace(subject, rest=match["rest"])
+
+
+def _relative_of(subject: Subject, match: re.Match[str]) -> Subject | None:
+    """Return a relative of the former subject: "my son Arlo …, and his dad lives in Leeds" is about Arlo's dad."""
+    is_other = subject.pronoun not in ("", "he" if match["whose"].lower() == "his" else "she")
+    if is_other or match["name"]:
+        return None
+    label = f"{possessive(subject.label)} {match['who']}"
+    return replace(subject, label=label, rest=match["rest"], pronoun=pronoun_of(match["relation"]))
 
 
 def pronoun_of(relation: str) -> str:

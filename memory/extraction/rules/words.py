@@ -16,6 +16,8 @@ PERSON_RELATIONS = words(
     "grandson granddaughter aunt uncle cousin niece nephew friend boyfriend girlfriend roommate flatmate housemate "
     "neighbor neighbour colleague coworker co-worker boss manager supervisor mentor mentee father-in-law "
     "mother-in-law brother-in-law sister-in-law coach teacher professor "
+    "son-in-law daughter-in-law stepdad stepmum stepmom half-sister half-brother ex-husband ex-wife godson goddaughter "
+    "nan nana gran grandad granddad auntie mate gp physio cleaner carer "
     "therapist doctor dentist classmate teammate godmother godfather landlord landlady assistant sibling twin"
 )
 ANIMAL_RELATIONS = words("dog cat puppy kitten horse parrot rabbit hamster bird fish turtle tortoise pony bunny pet")
@@ -161,7 +163,7 @@ PEOPLES = words(
     " Australian Austrian Belgian Swiss "
     "Indian Egyptian Nigerian Kenyan Ethiopian African Asian European Latino Latina Hispanic Israeli Iraqi Iranian "
     "Pakistani Afghan Syrian Lebanese Moroccan Filipino Filipina British Scottish Catholic Christian Jewish Muslim "
-    "Buddhist Hindu Protestant Orthodox Mormon Republican Democrat Black White Aries Taurus Leo Virgo Libra Scorpio "
+    "Buddhist Hindu Protestant Orthodox Mormon Republican Democrat Black White Aries Taurus Virgo Libra Scorpio "
     "Sagittarius Capricorn Aquarius Pisces"
 )
 """Words for peoples, religions, parties and signs, which are capitalized but are no names."""

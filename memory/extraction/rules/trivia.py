@@ -1,0 +1,36 @@
+"""Claims that are true and not worth keeping: what happened once without a time or place, and half sentences."""
+
+import re
+
+_LASTING = (
+    r"(?:operation|surgery|baby|accident|heart attack|stroke|miscarriage|transplant|injury|concussion|biopsy|fracture"
+    r"|caesarean|c-section|dog|cat|horse|rabbit|childhood|upbringing|car|boat|farm|garden|aquarium|allergy|stammer)s?"
+)
+_UNTIMED = re.compile(rf".+ had an? (?!(?:[\w'-]+ ){{0,2}}{_LASTING}$)[a-z][\w'-]*(?: [a-z][\w'-]*){{0,2}}")
+_BARE_NEED = re.compile(
+    r".+ (?:needs?|wants?) (?:only )?(?:(?:\d|two|three|four|five|six|seven|eight|nine|ten)\w* [a-z]+"
+    r"|[A-Z]{2,5}|one more"
+    r"(?: \w+)?)"
+)
+_RARE = re.compile(
+    r".+ (?:only )?gets? (?:only )?(?:about |around )?(?:\d+|one|two|three) (?:weekends?|days?|nights?|hours?"
+    r"|minutes?)\b.*"
+)
+_ADJECTIVES = (
+    "perky|chatty|pushy|cheesy|fussy|picky|messy|noisy|bossy|cheeky|preachy|salesy|wordy|flowery|formal|informal|verbose"
+    "|vague|slow|loud|fast|bland|boring|fancy|plain|generic|robotic|corporate|cheerful|chirpy|cute|bubbly|peppy|upbeat"
+    "|sarcastic|late|early|cold|hot|big|small|short|long"
+)
+_BARE_ADJECTIVE = re.compile(
+    rf".+ (?:hates?|loves?|likes?|dislikes?|enjoys?|prefers?) (?:(?:too|so|very) )?(?:{_ADJECTIVES})"
+)
+_ALWAYS_DID = re.compile(r"[A-Z].+ always used (?!to ).+")
+_GOT = re.compile(r".+ got the (?:job|results?|keys|letter|email|message|call|news)")
+_READERS = (_GOT, _UNTIMED, _BARE_NEED, _RARE, _BARE_ADJECTIVE, _ALWAYS_DID)
+_WHERE = re.compile(r" (?:at|in|on|with|for|from|near|about|of|as|to) ")
+
+
+def is_trivial(claim: str) -> bool:
+    """Return True for a claim that nobody will ask for: "The user had a fight", "The user needs two slides"."""
+    found = next((pattern for pattern in _READERS if pattern.fullmatch(claim)), None)
+    return found is not None and not (found is _UNTIMED and _WHERE.search(claim.partition(" had ")[2]))

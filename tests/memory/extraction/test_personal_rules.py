@@ -1,0 +1,232 @@
+"""Claims of people in common forms. The turns are of 18 May 2023, a Thursday."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.memory.extraction.spoken import claims, only, said
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("I can't ski, sadly.", "The user cannot ski"),
+        ("We cannot dance at all.", "The user cannot dance"),
+        ("My uncle can't swallow tablets.", "The user's uncle cannot swallow tablets"),
+        ("I can swim now.", "The user can swim"),
+        ("I've never learned to ride a bike.", "The user never learned to ride a bike"),
+        ("I don't drive, so the bus it is.", "The user does not drive"),
+        ("My aunt doesn't smoke.", "The user's aunt does not smoke"),
+        ("I can't tolerate lactose.", "The user cannot tolerate lactose"),
+        ("I can't stand coriander.", "The user cannot stand coriander"),
+        ("I don't want to work for a casino.", "The user does not want to work for a casino"),
+        ("My brother never wants to live in a city again.", "The user's brother does not want to live in a city"),
+        ('I don\'t want to work for any bank, even the "nice" ones.', "The user does not want to work for any bank"),
+        ("On Monday evenings I've got choir.", "The user has choir on Monday evenings"),
+        ("I refuse to fly with Skyhop.", "The user will never fly with Skyhop"),
+        ("I take metformin twice a day.", "The user takes metformin twice a day"),
+        ("My dad is on blood thinners.", "The user's dad takes blood thinners"),
+        ("I stopped taking the naproxen.", "The user stopped taking naproxen"),
+        ("I have dyspraxia and ADHD.", "The user has dyspraxia"),
+        ("My niece has a severe nut allergy.", "The user's niece has a severe nut allergy"),
+        ("I suffer from hay fever.", "The user suffers from hay fever"),
+        ("I get migraines from red wine.", "The user gets migraines from red wine"),
+        ("They swapped the rota, I'm on nights now, 10 to 6.", "The user is on nights 10 to 6"),
+        ("I'm on parental leave until September.", "The user is on parental leave until September 2023"),
+        ("I've been at Quillmark for six years.", "The user has been at Quillmark for six years"),
+        (
+            "I handed in my notice at Quillmark yesterday.",
+            "The user handed in their notice at Quillmark on 17 May 2023",
+        ),
+        ("handed in my notice yesterday!", "The user handed in their notice on 17 May 2023"),
+        ("I put 300 a month into a fund for the roof.", "The user puts 300 a month into a fund for the roof"),
+        ("My sister earns 38k.", "The user's sister earns 38k"),
+        ("I wear size 41 boots.", "The user wears size 41 boots"),
+        ("I'm 1.72 m tall.", "The user is 1.72 m tall"),
+        ("I'm looking for a new flat in Ghent.", "The user is looking for a new flat in Ghent"),
+        ("We're saving up for a kitchen.", "The user is saving for a kitchen"),
+        ("We share custody, one week each.", "The user shares custody"),
+        ("My cousin is head of sales.", "The user's cousin is head of sales"),
+        ("I'm in my third year at Bath.", "The user is in their third year at Bath"),
+        ("I only eat rice, no bread.", "The user only eats rice"),
+        ("I go to the chess club on Fridays.", "The user goes to the chess club on Fridays"),
+        ("On Sundays I ring my brother in Peru.", "The user rings their brother in Peru on Sundays"),
+        ("I usually swim with my club every Monday.", "The user usually swims with their club every Monday"),
+        ("My grandma bakes for the school twice a week.", "The user's grandma bakes for the school twice a week"),
+        ("Garlic gives me awful heartburn.", "Garlic gives the user awful heartburn"),
+        ("no cheese please, cheese makes me bloated", "Cheese makes the user bloated"),
+        ("I'm seventy-two.", "The user is 72 years old"),
+        ("I have asthma, could you plan around that?", "The user has asthma"),
+        ("I'm allergic to cats, what should I do?", "The user is allergic to cats"),
+        ("booked the Harbour Hotel for my birthday", "The user booked the Harbour Hotel for their birthday"),
+        ("I never eat breakfast.", "The user never eats breakfast"),
+        ("I usually go to bed at 11.", "The user usually goes to bed at 11"),
+        ("I broke up with Casper in March.", "The user broke up with Casper in March 2023"),
+        ("My grandad passed away in 2019.", "The user's grandad passed away in 2019"),
+        ("I was in the navy for six years.", "The user was in the navy for six years"),
+        ("We're expecting twins in August.", "The user is expecting twins in August 2023"),
+        ("I speak Danish, English and some Polish.", "The user speaks Danish, English and some Polish"),
+        ("I owe my brother 500 quid.", "The user owes their brother 500 quid"),
+        ("I'm the youngest of four.", "The user is the youngest of four"),
+        ("I can't drive at night anymore.", "The user cannot drive at night"),
+        ("can't swim, so no boats", "The user cannot swim"),
+        ("My nephew's six.", "The user's nephew is 6 years old"),
+        ("My son-in-law is a pilot.", "The user's son-in-law is a pilot"),
+        ("Hiya, I'm Tamsin, a teacher.", "The user's name is Tamsin"),
+        ("My name's Ottokar but everyone calls me Otto.", "The user asks to be called Otto"),
+        ("My daughter lives in Bergen. Her name is Solveig.", "The user's daughter is Solveig"),
+        ("Haha, I live in Leeds.", "The user lives in Leeds"),
+        ("I work at Acme, it's freezing there lol", "The user works at Acme"),
+    ],
+)
+def test_common_forms_become_claims(text: str, claim: str) -> None:
+    assert claim in claims(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't swim through all of these mails.",
+        "I can't have it all.",
+        "I can drive you there.",
+        "I don't want to use it.",
+        "I don't want to drive tonight.",
+        "I take it on Mondays.",
+        "I have a bad feeling.",
+        "I've been at Quillmark since this morning.",
+        "I've been on it for two days.",
+        "I put 300 into it.",
+        "It gives me migraines.",
+        "This makes me sick.",
+        "Work makes me sick.",
+        "I go there on Fridays.",
+        "I see it every day.",
+        "I'm twenty minutes late.",
+        "I have an appointment.",
+        "Moving to Lyon in March was hard.",
+        "Do I have asthma, or what is this?",
+        "Is my cat ill, can you tell?",
+        "I ride a dragon lol",
+        "I live in a palace. lol",
+        "Hi, I'm Swedish.",
+        "I never use it.",
+        "My brother died laughing.",
+        "I got the job!",
+        "I had a fight.",
+        "I need two slides.",
+        "I hate perky.",
+        "We only get two weekends a month together.",
+    ],
+)
+def test_what_is_unclear_or_trivial_is_no_claim(text: str) -> None:
+    assert claims(text) == []
+
+
+def test_an_appointment_is_over_when_its_day_has_passed() -> None:
+    fact = only(said("I have a knee operation on the 2nd of June at St Agnes."))
+
+    assert fact.claim == "The user has a knee operation on 2 June 2023 at St Agnes"
+    assert (fact.temporal, fact.valid_to) == ("future", datetime(2023, 6, 3, tzinfo=UTC))
+
+
+def test_a_visit_of_several_days_ends_with_the_last_one() -> None:
+    facts = said("My cousin Ilse is coming to stay 5-9 December.").facts
+    visit = {fact.claim: fact.valid_to for fact in facts}
+
+    assert visit["Ilse is coming to stay 5-9 December 2023"] == datetime(2023, 12, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["my partner Rafe cooks", "he works for the council, he's a plumber"], "Rafe is a plumber"),
+        (["My son Ivo woke up.", "Back. Bad dream. He's got asthma."], "Ivo has asthma"),
+        (["mum is called Odette, she's a retired notary"], "Odette is a retired notary"),
+        (["My daughter Wilma will. She lives in Ripon, as she says."], "Wilma lives in Ripon"),
+        (["my son Ivo starts school, and his dad lives in Salford"], "Ivo's dad lives in Salford"),
+        (["my boss, Hugh, told me that I'm out"], "The user's boss is Hugh"),
+        (["Does my sister Ana know?"], "The user's sister is Ana"),
+        (["I think I'd rather have my nephew Clive do it."], "The user's nephew is Clive"),
+    ],
+)
+def test_people_are_known_from_what_was_said_before(texts: list[str], expected: str) -> None:
+    assert expected in [fact.claim for fact in said(*texts).facts]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["my partner Rafe cooks and my brother Olaf sings", "he's a plumber"],
+        ["my partner Rafe cooks", "A man came by today. He's a plumber."],
+        ["my partner Rafe cooks", "ok", "he's a plumber"],
+        ["my sister Ana called", "he's a plumber"],
+    ],
+)
+def test_a_pronoun_that_may_be_another_is_not_read(texts: list[str]) -> None:
+    assert not any("plumber" in fact.claim for fact in said(*texts).facts)
+
+
+def test_ages_in_a_list_belong_to_the_children() -> None:
+    assert claims("We've two kids, Wim is 6 and Tess has just turned three.") == [
+        "The user has two kids",
+        "The user's kid is Wim",
+        "Wim is 6 years old",
+        "The user's kid is Tess",
+        "Tess is 3 years old",
+    ]
+
+
+def test_a_target_is_set_anew_only_where_one_is_known() -> None:
+    known = ["The user's target is under 2 hours"]
+
+    fact = only(said("Actually make the target 2:05.", known=known))
+    assert (fact.claim, fact.contradicts) == ("The user's target is 2:05", (1,))
+    assert all("target is" not in claim for claim in claims("Actually make the target 2:05."))
+
+
+def test_a_birthday_is_a_new_age() -> None:
+    facts = said("Wim turned seven yesterday.", known=["Wim is 6 years old"]).facts
+
+    [age] = [fact for fact in facts if fact.claim == "Wim is 7 years old"]
+    assert age.valid_from == datetime(2023, 5, 17, tzinfo=UTC)
+    assert age.contradicts == (1,)
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The user cannot swim", "I can swim now."),
+        ("The user never learned to swim", "I can swim now."),
+        ("The user can drive", "I can't drive anymore."),
+        ("The user is on lates", "I'm on nights now."),
+        ("The user has been at Quillmark for six years", "I work at Spindle now."),
+        ("The user earns 38k", "I earn 41k now."),
+        ("The user takes naproxen", "I stopped taking the naproxen."),
+        ("The user is 71 years old", "I'm seventy-two."),
+        ("The user's target is 2:00", "My target is 2:05 now."),
+    ],
+)
+def test_a_new_value_ends_the_earlier_one(known: str, text: str) -> None:
+    facts = said(text, known=[known]).facts
+
+    assert any(1 in (*fact.contradicts, *fact.corrects) for fact in facts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have " + "severe " * 20_000 + "asthma",
+        "We have kids, " + "Wim is 6, " * 10_000,
+        "garlic " * 20_000 + "gives me migraines",
+        "handed in my notice " + "on Fridays " * 20_000,
+        "lol " * 20_000,
+        "my son Ivo, and his dad " * 5_000,
+        "I live in Leeds, can you " * 10_000 + "?",
+    ],
+)
+def test_hostile_texts_take_linear_time(text: str) -> None:
+    started = time.process_time()
+    claims(text)
+
+    assert time.process_time() - started < 5
