@@ -140,6 +140,9 @@ def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> li
     is_named_here = subject is not None and any(subject.label.endswith(f" {who}") for who in whose)
     people = [subject] if subject and not (subject.is_own or is_named_here) and subject.is_third else []
     people += named
+    if subject is not None and subject.rest.startswith("and "):
+        # "my mum and my sister": either may be meant by "she"
+        people.append(replace(subject, label=subject.rest))
     return list({person.label: person for person in people}.values())
 
 
