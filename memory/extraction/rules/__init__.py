@@ -64,7 +64,10 @@ from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
 from memory.redaction import redact_known_forms
 
-_IS_TASK = re.compile(r" (?:(?:is|are) (?:trying|working)|(?:have|has) (?:tried|come|completed)|needs?|saw) ")
+_IS_TASK = re.compile(
+    r" (?:(?:is|are) (?:trying|working)|(?:have|has) (?:tried|come|completed)|needs?|saw"
+    r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
+)
 """Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
 

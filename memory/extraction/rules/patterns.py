@@ -72,7 +72,7 @@ def _preference(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str
     match = _OVER.match(text)
     topic = make_phrase(cut_phrase(match["topic"] if match else text), voice)
     other = make_phrase(cut_phrase(match["other"]), voice) if match else ""
-    is_action = match is not None and match["than"] == "to" and len(other.split()) > 3
+    is_action = match is not None and match["than"] == "to" and len(other.split()) > 2
     if not topic or (match and not other) or is_action:
         return None
     return (f"{topic} over {other}", f"prefers it over {other}", "") if other else (topic, "prefers", "")

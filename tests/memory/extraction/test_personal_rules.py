@@ -1,11 +1,12 @@
 """Claims of people in common forms. The turns are of 18 May 2023, a Thursday."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from tests.memory.extraction.spoken import claims, only, said
+from tests.memory.extraction.spoken import claims, extracted, only, said, turn
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,7 @@ def test_common_forms_become_claims(text: str, claim: str) -> None:
         "I can't stand up.",
         "The stress gives me headaches.",
         "I got a coffee.",
+        "I want to create a layout, can you help?",
         "Moving to Lyon in March was hard.",
         "Do I have asthma, or what is this?",
         "Is my cat ill, can you tell?",
@@ -131,6 +133,14 @@ def test_an_appointment_is_over_when_its_day_has_passed() -> None:
 
     assert fact.claim == "The user has a knee operation on 2 June 2023 at St Agnes"
     assert (fact.temporal, fact.valid_to) == ("future", datetime(2023, 6, 3, tzinfo=UTC))
+
+
+def test_a_short_appointment_keeps_its_end() -> None:
+    in_winter = replace(turn("I have an exam on Friday."), timestamp=datetime(2026, 11, 30, 9, tzinfo=UTC))
+    fact = only(extracted([in_winter]))
+
+    # most words of "on 4 December 2026" were not said
+    assert (fact.claim, fact.valid_to) == ("The user has an exam", datetime(2026, 12, 5, tzinfo=UTC))
 
 
 def test_a_visit_of_several_days_ends_with_the_last_one() -> None:
