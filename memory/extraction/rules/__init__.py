@@ -9,11 +9,11 @@ Statements that the rules do not understand for sure are left out. So are senten
 of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
 questions, suppositions, jokes and reports of what others said, since nobody states them.
 
-A turn passes through `passages` (which parts are stated), `subjects` and `people` (whom a clause is about), `verbs` (the
-verb and its form), `personal`, `grammar`, `copulas`, `relations`, `quantities`, `patterns` and `asides` (the claim), and
-`corrections` (the effect on earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its
-date ("in May 2023") and is true from then on. A claim about a plan is true until its date has passed. A claim about a
-state is true as long as its dates say.
+A turn passes through `passages` (which parts are stated), `subjects` and `people` (whom a clause is about), `verbs`
+(the verb and its form), `personal`, `grammar`, `copulas`, `relations`, `quantities`, `patterns` and `asides` (the
+claim), and `corrections` (the effect on earlier claims, which `attributes` compares). `names` finds who and what is
+named. A claim about an event contains its date ("in May 2023") and is true from then on. A claim about a plan is true
+until its date has passed. A claim about a state is true as long as its dates say.
 """
 
 import re
@@ -64,7 +64,10 @@ from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
 from memory.redaction import redact_known_forms
 
-_IS_TASK = re.compile(r" (?:(?:is|are) (?:trying|working|looking)|(?:have|has) (?:tried|come|completed)|needs?|saw) ")
+_IS_TASK = re.compile(
+    r" (?:(?:is|are) (?:trying|working)|(?:have|has) (?:tried|come|completed)|needs?|saw"
+    r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
+)
 """Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
 

@@ -119,7 +119,7 @@ def _cause(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     if not whom or (whom == "my " and not match["verb"].startswith(("trigger", "cause", "bring"))):
         return None
     cause = make_phrase(match["cause"], _speaker(said).voice)
-    if not cause or cause.split()[0] in ("the", "their"):
+    if not cause or cause.split()[0].lower() in ("the", "their"):
         return None
     user = said.speaker.label if said.speaker.person else "the user"
     mine = f"{user}'s " if whom == "my " else ""

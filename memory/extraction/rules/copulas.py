@@ -25,8 +25,12 @@ _PROFESSION = re.compile(
     rf"(?P<all>an? (?:(?!great|good|bad|terrible|better|natural|true|real)[\w'-]+ ){{0,3}}?(?:{_JOBS}))\b"
     rf"(?: (?:for|at) (?P<org>.+)| in (?:the )?{NAME})?"
 )
-_AGE = re.compile(rf"(?P<years>{NUMBER})(?P<unit> years? old| years? of age)?(?=[.,!;]|$| (?:and|but|now)\b)")
+_AGE = re.compile(
+    rf"(?P<years>{NUMBER})(?P<unit> years? old| years? of age)?(?! and a half)(?=[.,!;]|$| (?:and"
+    rf"|but|now)\b)"
+)
 _GROUPS = tuple(f" {group}" for group in GROUP_RELATIONS)
+_PRONOUN = re.compile(r"(?:she|he)\b", re.IGNORECASE)
 _TURNED = re.compile(
     rf"(?:(?:have|has) )?(?:just |recently |already |finally )?turned (?P<years>{NUMBER})(?=$|[.,!;]"
     rf"| (?!percent|degrees|per\b))"
@@ -92,7 +96,9 @@ def _age(said: ClauseContext, subject: Subject, predicate: Predicate) -> Stateme
     years = read_number(match["years"]) if match else 0
     if match is None or subject.is_plural or not 0 < years <= MAX_AGE_YEARS:
         return None
-    least = MIN_BARE_AGE_YEARS if subject.is_own or subject.label.endswith(_GROUPS) else 1
+    # "she is 5" may be about the dog that was just named
+    is_vague = subject.is_own or subject.label.endswith(_GROUPS) or _PRONOUN.match(said.clause.text)
+    least = MIN_BARE_AGE_YEARS if is_vague else 1
     if not match["unit"] and years < least:
         return None
     claim = _claim(subject, predicate, f"{years} years old")

@@ -72,7 +72,7 @@ def _preference(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str
     match = _OVER.match(text)
     topic = make_phrase(cut_phrase(match["topic"] if match else text), voice)
     other = make_phrase(cut_phrase(match["other"]), voice) if match else ""
-    is_action = match is not None and match["than"] == "to" and len(other.split()) > 3
+    is_action = match is not None and match["than"] == "to" and len(other.split()) > 2
     if not topic or (match and not other) or is_action:
         return None
     return (f"{topic} over {other}", f"prefers it over {other}", "") if other else (topic, "prefers", "")
@@ -140,6 +140,9 @@ def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> li
     is_named_here = subject is not None and any(subject.label.endswith(f" {who}") for who in whose)
     people = [subject] if subject and not (subject.is_own or is_named_here) and subject.is_third else []
     people += named
+    if subject is not None and subject.rest.startswith("and "):
+        # "my mum and my sister": either may be meant by "she"
+        people.append(replace(subject, label=subject.rest))
     return list({person.label: person for person in people}.values())
 
 

@@ -152,6 +152,7 @@ def _with_last_day(said: ClauseContext, value: Value) -> Value:
 
 def _with_times(said: ClauseContext, statement: Statement, form: PersonalForm, value: Value) -> Statement:
     date = value.date
+    statement = replace(statement, when=date.words if date and statement.claim.endswith(f" {date.words}") else "")
     if form.is_plan:
         return replace(statement, temporal=Temporal.FUTURE, valid_to=date.end if date else None)
     if form.is_past:

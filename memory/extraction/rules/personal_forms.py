@@ -111,7 +111,8 @@ FORMS = (
     _form(r"can not (?P<verb>digest|tolerate|have) (?P<rest>(?!(?:an?|the|my|any|more|lunch|dinner|breakfast|enough"
           r"|too|much|fun|both|all)\b)[a-z][\w-]*(?: [\w-]+){0,2}?)"
           rf"(?: (?:at all|anymore|any more))?{_TAIL}", "cannot {verb} {rest}", "cannot {verb}:{rest}"),
-    _form(r"can not (?P<verb>stand|bear) (?P<rest>(?!(?:the|an?|that|how|when|to|it|being|having|my|all)\b)\S.+)",
+    _form(r"can not (?P<verb>stand|bear) (?P<rest>(?!(?:up|still|on|in|at|for|straight|by|back|the|an?|that|how"
+    r"|when|to|it|being|having|my|all)\b)\S.+)",
           "cannot {verb} {rest}", "attitude", liking="dislikes"),
     _form(rf"(?:do not want|never wants?) to (?P<verb>{_REFUSED}) (?P<rest>.+)", "{does} not want to {verb} {rest}",
           "refusal:{verb}", is_lasting=True),

@@ -25,7 +25,10 @@ _BARE_ADJECTIVE = re.compile(
     rf".+ (?:hates?|loves?|likes?|dislikes?|enjoys?|prefers?) (?:(?:too|so|very) )?(?:{_ADJECTIVES})"
 )
 _ALWAYS_DID = re.compile(r"[A-Z].+ always used (?!to ).+")
-_GOT = re.compile(r".+ got the (?:job|results?|keys|letter|email|message|call|news)")
+_GOT = re.compile(
+    r".+ got the (?:job|results?|keys|letter|email|message|call|news)|.+ got an? (?:coffee|tea"
+    r"|drink|beer|sandwich|snack|call|text|message|email)"
+)
 _READERS = (_GOT, _UNTIMED, _BARE_NEED, _RARE, _BARE_ADJECTIVE, _ALWAYS_DID)
 _WHERE = re.compile(r" (?:at|in|on|with|for|from|near|about|of|as|to) ")
 

@@ -1,11 +1,12 @@
 """Claims of people in common forms. The turns are of 18 May 2023, a Thursday."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from tests.memory.extraction.spoken import claims, only, said
+from tests.memory.extraction.spoken import claims, extracted, only, said, turn
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,10 @@ def test_common_forms_become_claims(text: str, claim: str) -> None:
         "I see it every day.",
         "I'm twenty minutes late.",
         "I have an appointment.",
+        "I can't stand up.",
+        "The stress gives me headaches.",
+        "I got a coffee.",
+        "I want to create a layout, can you help?",
         "Moving to Lyon in March was hard.",
         "Do I have asthma, or what is this?",
         "Is my cat ill, can you tell?",
@@ -128,6 +133,14 @@ def test_an_appointment_is_over_when_its_day_has_passed() -> None:
 
     assert fact.claim == "The user has a knee operation on 2 June 2023 at St Agnes"
     assert (fact.temporal, fact.valid_to) == ("future", datetime(2023, 6, 3, tzinfo=UTC))
+
+
+def test_a_short_appointment_keeps_its_end() -> None:
+    in_winter = replace(turn("I have an exam on Friday."), timestamp=datetime(2026, 11, 30, 9, tzinfo=UTC))
+    fact = only(extracted([in_winter]))
+
+    # most words of "on 4 December 2026" were not said
+    assert (fact.claim, fact.valid_to) == ("The user has an exam", datetime(2026, 12, 5, tzinfo=UTC))
 
 
 def test_a_visit_of_several_days_ends_with_the_last_one() -> None:
@@ -161,6 +174,8 @@ def test_people_are_known_from_what_was_said_before(texts: list[str], expected: 
         ["my partner Rafe cooks", "A man came by today. He's a plumber."],
         ["my partner Rafe cooks", "ok", "he's a plumber"],
         ["my sister Ana called", "he's a plumber"],
+        ["My mum and my sister went out.", "She is a plumber."],
+        ["My mum and my sister went out. She is a plumber."],
     ],
 )
 def test_a_pronoun_that_may_be_another_is_not_read(texts: list[str]) -> None:
@@ -183,6 +198,11 @@ def test_a_target_is_set_anew_only_where_one_is_known() -> None:
     fact = only(said("Actually make the target 2:05.", known=known))
     assert (fact.claim, fact.contradicts) == ("The user's target is 2:05", (1,))
     assert all("target is" not in claim for claim in claims("Actually make the target 2:05."))
+
+
+@pytest.mark.parametrize("text", ["My son is two and a half.", "My friend Ana has a dog. She is 5."])
+def test_an_age_that_may_be_another_is_not_read(text: str) -> None:
+    assert not any("years old" in claim for claim in claims(text))
 
 
 def test_a_birthday_is_a_new_age() -> None:
