@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.phrases import GAP
+from memory.extraction.rules.requests import restate_request
 from memory.extraction.rules.takebacks import without_taken_back
 from memory.extraction.rules.words import HEDGES
 from memory.providers.sentences import is_question, split_sentences
@@ -215,19 +217,24 @@ def _prose_lines(text: str) -> Iterator[str]:
     for match in _LINE.finditer(text):
         lead = _MAY_LEAD_A_LINE.match(match[0])
         line = lead[0].replace(":", ",") + match[0][lead.end() :] if lead else match[0]
-        yield f"{GAP}\n" if _NO_PROSE.match(line) else line
+        yield f"{GAP}\n" if _NO_PROSE.match(line) and not is_own_label(line) else line
 
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a prose that are asserted and not jokes, without what they take back themselves."""
-    sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in split_sentences(text)]
+    sentences = [_THEN_IF.sub("", _as_stated(each)) for each in split_sentences(text)]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
 
 
-def _without_taken_back(sentence: str) -> str:
-    """Return the sentence without what it takes back. One that is too long for a claim stays as it is."""
-    return without_taken_back(sentence) if len(sentence) <= MAX_CLAIM_SENTENCE_CHARACTERS else sentence
+def _as_stated(sentence: str) -> str:
+    """Return the order that a request makes, or the sentence, without what it takes back.
+
+    One that is too long for a claim stays as it is.
+    """
+    if len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS:
+        return sentence
+    return without_taken_back(restate_request(sentence))
 
 
 def _is_asserted(sentence: str) -> bool:

@@ -1,6 +1,7 @@
 """Values of claims about things: the words after a verb, cut to a phrase that stands on its own."""
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -50,6 +51,10 @@ _UNLESS = re.compile(
 )
 _REFUSED = re.compile(r"\bor\b|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}", re.IGNORECASE)
 _NOT_ONE = re.compile(r",? (?:and )?(?:not|instead of|rather than|no longer|never) \S")
+_NOT_THERE = re.compile(
+    r", (?:and )?(?:not|never|only) (?:in|on|at|to|from|with|by|for|via|through|into) \w[\w-]*(?: [\w-]+){0,3}$"
+    r"|, not (?!just\b|even\b|really\b|only\b)[a-z]{2,}s(?=,|$)"
+)
 _LAST_OF_LIST = re.compile(r"(?:and|or|&) ", re.IGNORECASE)
 _TRAILING = re.compile(
     r"[\s,]+(?:now|btw|by the way|too|as well|please|pls|plz|currently|already|again|anyway|then|instead|though"
@@ -131,6 +136,8 @@ def _cut_at_comma(text: str) -> str:
     if first is None or _is_list(text):
         return text
     behind = text[first.start() :]
+    if match := _NOT_THERE.match(behind):
+        return text[: first.start() + match.end()]
     if match := _NOT_ONE.match(behind):
         second = behind.find(",", match.end())
         if not is_specific(behind[1:] if second < 0 else behind[1:second]):
@@ -159,6 +166,8 @@ def trim_value(text: str) -> str:
 
 def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, DateMention | None]:
     """Return the text with absolute dates in place of relative ones, and its only date."""
+    if tense is Tense.FUTURE:
+        text = _NTH.sub(lambda match: _with_month(match, at), text)
     if _RANGE.search(text):
         return text, None
     dates = [date for date in find_dates(text, at=at, tense=tense) if date.bound is not Bound.LASTING]
@@ -169,6 +178,22 @@ def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, D
         end = date.stop
     whole = _DAY_TWICE.sub(r"\g<date>", " ".join("".join((*pieces, text[end:])).split()))
     return whole, dates[0] if len(dates) == 1 else None
+
+
+_NTH = re.compile(
+    r"\b(?P<lead>on|by|before|until|till|from|after|to) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
+    r"(?=$|,| (?:at|in|for|and|from|to)\b)"
+)
+
+
+def _with_month(match: re.Match[str], at: datetime) -> str:
+    """Return "on 17 April" for "on the 17th": the first day of this number from the day of the turn on."""
+    number = int(match["day"])
+    for months in range(3):
+        month, year = (at.month - 1 + months) % 12 + 1, at.year + (at.month - 1 + months) // 12
+        if 0 < number <= monthrange(year, month)[1] and (months or number >= at.day):
+            return f"{match['lead']} {number} {MONTHS[month - 1]} {year}"
+    return match[0]
 
 
 _BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from memory.extraction.rules.contacts import read_contacts
 from memory.extraction.rules.decisions import read_decisions
 from memory.extraction.rules.readings import ClauseContext
+from memory.extraction.rules.settings import read_label, read_settings, split_label
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.things import read_things
 
@@ -21,6 +22,8 @@ _UNSURE = re.compile(
 
 _FOR = re.compile(r"(?P<what>[Ff]or (?:the |our )?[\w./-]+(?: [\w./-]+){0,3}?),? (?P<rest>(?:we|I|let's|use)\b.+)")
 _BEYOND = re.compile(r", | (?:since|because|so|but|as) ")
+_IS_ORDER = re.compile(r"(?:for|in|on) ", re.IGNORECASE)
+"""The beginning of a label that says for what an order holds: "for this repo: no raw SQL"."""
 _NO = re.compile(r"(?:^|[,;:]) ?(?:please |and |also |so |pls )?no $", re.IGNORECASE)
 """The beginning of "no emojis in commit messages", which is no answer to a question."""
 
@@ -36,5 +39,14 @@ def read_work(said: ClauseContext) -> Iterator[Statement]:
         text = f"{_BEYOND.split(match['rest'])[0]} {match['what'].lower()}"
     contacts = list(read_contacts(said, text))
     yield from contacts
-    if not any(statement.attribute == "role" or ": " in statement.claim for statement in contacts):
-        yield from list(read_decisions(said, text)) or read_things(said, text)
+    if any(statement.attribute == "role" for statement in contacts):
+        return
+    label, rest = split_label(text)
+    if label and not _IS_ORDER.match(label):
+        found = list(read_decisions(said, rest)) or list(read_things(said, rest))
+        labelled = None if found else read_label(said, label, rest)
+        yield from found or ([labelled] if labelled else [])
+        return
+    found = list(read_decisions(said, text)) or list(read_things(said, text))
+    yield from found
+    yield from (each for each in read_settings(said, text) if not any(each.value in other.value for other in found))
