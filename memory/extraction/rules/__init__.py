@@ -46,6 +46,7 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
+from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.quantities import read_changed_quantity
@@ -89,6 +90,8 @@ class _Reader:
     earlier: list[Earlier] = field(default_factory=list)
     last_of: dict[str, Statement] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
+    people_of: dict[str, list[Subject]] = field(default_factory=dict)
+    """The people spoken of in the last turn of each speaker."""
 
     def read(self) -> Extraction:
         self.earlier = read_known(self.chunk.known)
@@ -118,7 +121,8 @@ class _Reader:
         if speaker is None:
             return
         stems = word_stems(f"{turn.speaker} {text}")
-        before, people = "", list[Subject]()
+        before, people, earlier = "", list[Subject](), self.people_of.pop(speaker.label, [])
+        met_in_turn: list[Subject] = []
         for sentence in sentences_of(text):
             if STATES_SECRET.search(sentence) or redact_known_forms(sentence) != sentence:
                 continue
@@ -133,6 +137,7 @@ class _Reader:
                     names=self.names,
                     before=before,
                     spoken_of=one[0] if len(one) == 1 else None,
+                    spoken_before=earlier[0] if len(earlier) == 1 and not before else None,
                     places=self.places(regions),
                 )
                 statements = list(read_changed_quantity(said)) or list(statements_of(said))
@@ -143,10 +148,13 @@ class _Reader:
                     statements = [replace(again, turn=turn.index)]
                 if not statements:
                     statements = list(read_work(said))
+                    met += owners_of(said, statements)
                 statements += read_beginning(said)
                 kept = (each for each in statements if not _loses_exception(each, clause))
                 yield from (_grounded(with_regions(each, regions), stems) for each in kept)
             before, people = sentence, met
+            met_in_turn += met
+        self.people_of[speaker.label] = list({each.label: each for each in met_in_turn}.values())
 
     def places(self, regions: Mapping[str, str]) -> frozenset[str]:
         """Return the names that are places by earlier facts, or by the region that followed them, in lower case."""

@@ -16,7 +16,7 @@ _SPOKEN = re.compile(
     r"\b(?:I|i|I'm|im|me|my|mine|we|our|us|you|your|u|yes|no way|yeah|hi|hey|hello|lol|haha|thanks|thank|sorry|please"
     r" help|oh|well|ok|okay)\b|[!?]\s*$|[\"“”]"
 )
-_TOPICS = words(
+TOPICS = words(
     "retries retry timeout timeouts limit limits port ports seed metric metrics format formats prefix suffix "
     "schedule archive release releases deadline deadlines budget owner owners reviewer reviewers database databases "
     "db staging production prod hosting region regions bucket buckets branch branches backend frontend logging "
@@ -57,5 +57,5 @@ def is_own_label(line: str) -> bool:
     tokens = label.split()
     if not _PERSONS.isdisjoint(tokens):
         return False
-    is_topic = tokens[-1] in _TOPICS or tokens[0] in _TOPICS
+    is_topic = tokens[-1] in TOPICS or tokens[0] in TOPICS
     return is_topic or (len(tokens) > 1 and (_LED.match(label) is not None or _KIND.search(label) is not None))

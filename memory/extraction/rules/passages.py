@@ -157,6 +157,7 @@ _CONTRACTED = (
     (re.compile(r"\b([Ss]he|[Hh]e)'s (?=(?:also |just |recently |always )?(?:been|got)\b)"), r"\1 has "),
     (re.compile(r"\b([Ss]he|[Hh]e)'s\b"), r"\1 is"),
     (re.compile(r"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|[a-z]+ing)\b(?! of))"), " is "),
+    (re.compile(r"(?<=\w)'s (?=(?:on (?:leave|holiday|vacation|call|sick leave)|away|out of office)\b)"), " is "),
     (re.compile(r"\b([Ss]he|[Hh]e)'ll\b"), r"\1 will"),
     (re.compile(r"\bI(?:'d| would) (?:really |also )?(?:like|love) to\b"), "I want to"),
     (re.compile(r"\b[Cc]an't\b"), "can not"),

@@ -37,6 +37,8 @@ class ClauseContext:
     names: Names
     before: str = ""
     spoken_of: Subject | None = None
+    spoken_before: Subject | None = None
+    """The only person spoken of in the last turn of the speaker, for the first sentence of this one."""
     places: frozenset[str] = frozenset()
     """Names, in lower case, that are places by what was said elsewhere: homes, and what a region follows."""
 

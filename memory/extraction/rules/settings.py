@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from memory.dates import WEEKDAYS
 from memory.extraction.rules.nouns import Noun, read_noun
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_specific, is_technical
@@ -30,8 +31,9 @@ _NAMED = (
     "|endpoint|url|profile|workspace|collection|stream|registry"
 )
 _COUNTED = (
-    "seed|timeout|port|ttl|concurrency|dropout|warm-?up|patience|(?:batch|page|chunk|pool|buffer|queue|block|heap|file|image|cache|step|tab|font|sample"
-    "|grid|tile|upload) size|[a-z]+ (?:length|limit|width|height|depth|rate"
+    "seed|timeout|port|ttl|concurrency|dropout|warm-?up|patience|(?:batch|page|chunk|pool|buffer|queue|block|heap|file|image|cache"
+    "|step|tab|font|sample|grid|tile|upload) size"
+    "|(?!(?:on|in|at|of|to|is|are|the|a|an|this|that)\\b)[a-z]+ (?:length|limit|width|height|depth|rate"
     "|threshold|interval|budget|retention|delay|count|quality|resolution|stopping|decay|window|timeout|port|seed|factor"
     "|ratio|level|steps|epochs|workers|replicas|retries|attempts)"
 )
@@ -46,6 +48,8 @@ _SETTING = re.compile(
     r" (?P<value2>[^\s,;]{3,80})",
     re.IGNORECASE,
 )
+_CUT_OFF = re.compile(rf" (?-i:[A-Z])|, (?:{'|'.join(WEEKDAYS)})\b", re.IGNORECASE)
+"""What goes on behind a value that was cut: a longer name, or a list of days."""
 _PART = re.compile(r"[,;] (?:and )?| and ")
 _IDENTIFIER = re.compile(r"(?=.*[A-Za-z])(?:.*[\d_./:@#-].*|[a-z]+[A-Z]\w*)")
 MAX_PARTS = 8
@@ -67,6 +71,8 @@ def read_label(said: ClauseContext, label: str, rest: str) -> Statement | None:
         return None
     first = _LEADING.sub("", value.words)
     if not (value.is_specific and is_specific(" ".join(first.split()[:2]))):
+        return None
+    if _CUT_OFF.match(rest.strip()[len(value.words) :]):
         return None
     named = Noun(label=f"{noun.label}:", key=noun.key, is_name=noun.is_name, is_plural=noun.is_plural)
     return make_thing(said, named, Reading(verb="", attribute="value", value=value))

@@ -65,7 +65,7 @@ class Statement(ClaimParts):
 SINGLE = frozenset(
     {
         *("residence", "employer", "age", "birthplace", "birthday", "spouse", "name", "origin", "called"),
-        *("marital status", "diet", "date", "time", "amount"),
+        *("marital status", "diet", "date", "time", "amount", "owner", "identifier", "version"),
     }
 )
 """Attributes with one value at a time. Favourites, attitudes to a topic and some relations have one as well."""

@@ -55,6 +55,10 @@ _NOT_THERE = re.compile(
     r", (?:and )?(?:not|never|only) (?:in|on|at|to|from|with|by|for|via|through|into) \w[\w-]*(?: [\w-]+){0,3}$"
     r"|, not (?!just\b|even\b|really\b|only\b)[a-z]{2,}s(?=,|$)"
 )
+_AND_WHEN = re.compile(
+    rf", (?:on )?(?:{'|'.join(WEEKDAYS)})s(?:,? (?:at )?\d{{1,2}}(?:[:.]\d\d)?(?: ?[ap]m)?)?(?=,|$)", re.IGNORECASE
+)
+"""The weekday and hour of what was said to be weekly: "weekly, Mondays 5 am"."""
 _LAST_OF_LIST = re.compile(r"(?:and|or|&) ", re.IGNORECASE)
 _TRAILING = re.compile(
     r"[\s,]+(?:now|btw|by the way|too|as well|please|pls|plz|currently|already|again|anyway|then|instead|though"
@@ -85,14 +89,19 @@ class Value:
         return self.date is not None or is_specific(self.said or self.words)
 
 
-def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE) -> Value | None:
+def read_value(
+    words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE, sentence: str = ""
+) -> Value | None:
     """Return the value that these words begin with, or None if it is not understood without the conversation.
 
-    Relative dates ("next Friday") become absolute ones, and "my" the possessive of the speaker.
+    Relative dates ("next Friday", "the 20th") become absolute ones, and "my" the possessive of the speaker. A day of
+    the month stays as it is in a `sentence` about what comes back every month.
     """
     text = _cut(" ".join(words.split()))
     if not text or GAP in text or _UNLESS.search(text) or _REFUSED.search(text):
         return None
+    if tense is Tense.FUTURE and not (_MONTHLY.search(sentence or text) or _RANGE.search(text)):
+        text = _NTH.sub(lambda match: _with_month(match, at), text)
     text, date = _resolve_dates(text, at, tense)
     bare = _ONE_OF_A_NUMBER.sub("1 ", text)
     if not text or _RELATIVE_TIME.search(text) or _DEICTIC.search(bare) or len(text.split()) > MAX_VALUE_WORDS:
@@ -143,6 +152,8 @@ def _cut_at_comma(text: str) -> str:
         if not is_specific(behind[1:] if second < 0 else behind[1:second]):
             return text[: first.start()]
         return text if second < 0 else text[: first.start() + second]
+    if match := _AND_WHEN.match(behind):
+        return text[: first.start() + match.end()]
     following = behind[1:].split()
     if len(following) <= 2 and following and is_specific(" ".join(following)):
         return text
@@ -166,8 +177,6 @@ def trim_value(text: str) -> str:
 
 def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, DateMention | None]:
     """Return the text with absolute dates in place of relative ones, and its only date."""
-    if tense is Tense.FUTURE:
-        text = _NTH.sub(lambda match: _with_month(match, at), text)
     if _RANGE.search(text):
         return text, None
     dates = [date for date in find_dates(text, at=at, tense=tense) if date.bound is not Bound.LASTING]
@@ -184,6 +193,14 @@ _NTH = re.compile(
     r"\b(?P<lead>on|by|before|until|till|from|after|to) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
     r"(?=$|,| (?:at|in|for|and|from|to)\b)"
 )
+
+
+_MONTHLY = re.compile(
+    r"\b(?:pay|pays|paid|salary|wages?|rent|payday|payroll|mortgage|pension|subscription|bills?|billed|invoiced?|every|each"
+    r"|monthly|always|usually|month)\b",
+    re.IGNORECASE,
+)
+"""Words of what comes back every month: "rent is due on the 1st"."""
 
 
 def _with_month(match: re.Match[str], at: datetime) -> str:

@@ -11,7 +11,7 @@ from memory.dates import WEEKDAYS
 from memory.extraction.rules.nouns import read_noun
 from memory.extraction.rules.own import find_subject, own_statement, own_value
 from memory.extraction.rules.readings import ClauseContext
-from memory.extraction.rules.specifics import is_address, is_capital, is_specific
+from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.things import attribute_of
 from memory.extraction.rules.values import Value
@@ -71,14 +71,15 @@ _CALL_ME = re.compile(
     re.IGNORECASE,
 )
 _REACH = re.compile(
-    r"(?P<verb>ping|e-?mail|call|ask|contact|write to|phone|ring|reach out to|reach|text|talk to|send"
-    r"|notify|tag|assign|cc|invite|dm|page) (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under"
+    r"(?P<verb>ping|e-?mail|call|ask|contact|write to|phone|ring|reach out to|reach|text|talk to"
+    r"|deal with|check with|send|notify|tag|assign|cc|invite|dm|page)"
+    r" (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under"
     r"|via|by|about"
     r"|for|with|in|when|over|if) .+)"
 )
 _SEND_TO = re.compile(
-    r"(?P<verb>send|forward|mail|email|report|escalate|assign|address|hand"
-    r"|give) (?P<what>[^,;]{2,60}?) to (?P<rest>[A-Za-z#@].+)",
+    r"(?P<verb>send|forward|mail|email|report|escalate|assign|address|hand|give|log|publish|upload|export|track|archive"
+    r"|ship|stream) (?P<what>[^,;]{2,60}?) to (?P<rest>[A-Za-z#@].+)",
     re.IGNORECASE,
 )
 _STYLE = re.compile(
@@ -242,7 +243,7 @@ def _reach(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
             what is None
             or whom is None
             or what.words.startswith(("the ", "a ", "an "))
-            or not (is_capital(whom.words) or is_address(whom.words.split()[0]))
+            or not (is_capital(whom.words) or is_address(whom.words.split()[0]) or is_technical(whom.words.split()[0]))
         ):
             return None
         words_ = f"{match['verb'].lower()} {what.words} to {whom.words}"
