@@ -14,10 +14,10 @@ from memory.extraction.rules.values import Value
 _TITLE = r"(?:(?:Mr|Mrs|Ms|Dr|Prof|Professor)\.? )?"
 _PERSON = rf"{_TITLE}[A-Z][\w'-]+(?: [A-Z][\w'-]+){{0,2}}"
 _MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-_PHONE = r"\+?\d{2,}(?:[ -]\d{2,}){1,5}"
+_PHONE = r"(?!\d{4}-\d\d-\d\d\b)\+?\d{2,}(?:[ -]\d{2,}){1,5}"
 _CONTACT = re.compile(
     r"(?!(?:Ping|E-?mail|Mail|Call|Ask|Contact|Message|Text|Write|Phone|Ring|Tell|Reach|Send|And|But|Or|Yes|So)\b)"
-    rf"(?<![A-Z][a-z] )(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? "
+    rf"(?<![A-Z][a-z] )(?<![@\w])(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? "
     r"(?:at |on |under |phone |mail |email )?"
     rf"(?P<address>{_MAIL}|{_PHONE}|@[\w.-]{{2,}})(?=[.,;!)]|$| )"
 )

@@ -36,7 +36,7 @@ _PERSONS = (
     | words(
         "man woman boy girl guy friend voice speaker narrator interviewer host guest caller reply answer question "
         "him her them he she they kid child lady customer client patient chat subject sender quote note notes "
-        "everyone somebody someone said says wrote told asked tells asks writes"
+        "thanks thank e.g everyone somebody someone said says wrote told asked tells asks writes"
     )
 )  # fmt: skip
 _KIND = re.compile(

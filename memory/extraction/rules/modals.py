@@ -16,7 +16,7 @@ _ACTION = re.compile(r"(?:not |only |never |always |be |also )*[a-z]{2,}")
 _NO_RULE = re.compile(r"(?:to )?(?:probably|maybe|have been|have|see|know|think|look|seem|feel)\b")
 _LATER = r"(?P<when>before|after|until|once)"
 _RULED = re.compile(
-    r"(?:to )?(?:(?:not|never|only|always) (?:be )?[a-z]+(?: \S+){1,12}"
+    r"(?:to )?(?:(?:never|only|always) (?:be )?[a-z]+(?: \S+){1,12}|not (?:be )?[a-z]+(?:ed|en|wn)(?: \S+){1,12}"
     r"|be [a-z]+(?:ed|en|wn|nt|ld|pt|un|ut) (?:(?:\S+ ){0,4}?(?:before|after|by|in|on|with|within|via|through|from|at"
     r"|to|per|against|under|for|without|as) .+|manually|automatically|first)"
     r"|[a-z]+ (?:only|through|via|over|behind|without) .+)"
@@ -38,5 +38,6 @@ def read_obligation(word: str, rest: str, noun: Noun, *, at: datetime, speaker: 
     value = replace(
         value, words=value.words.replace(f"{pronoun}_", pronoun), said=value.said.replace(f"{pronoun}_", pronoun)
     )
-    is_rule = word in _OBLIGING and noun.is_known and _RULED.fullmatch(value.words) is not None
+    obliges = word in _OBLIGING and (word != "can" or value.words.startswith("only "))
+    is_rule = obliges and noun.is_known and _RULED.fullmatch(value.words) is not None
     return value if value.is_specific or (is_rule and len(value.words.split()) > 2) else None

@@ -130,6 +130,7 @@ _INTRODUCTION = re.compile(
     ),
     re.IGNORECASE,
 )
+_EMOJI = re.compile(r"^[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\s]+")
 _VOCATIVE = re.compile(r"[A-Z]\w{1,20}[,!]\s+(?=(?:I|[Ww]e|[Mm]y)\b)")
 _CORRECTING = re.compile(r"actually|no|nope|sorry|oops|wait|no wait|scratch that|edit|update|i mean", re.IGNORECASE)
 _RETRACTING = re.compile(r"correction|i misspoke|my mistake|my bad|i meant|i meant to say|scratch that", re.IGNORECASE)
@@ -269,7 +270,7 @@ def _pieces(sentence: str) -> list[str]:
 
 
 def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:
-    text, sayings = piece.strip(), [_bare(word) for word in re.split(r"[,!.:;]", lead)]
+    text, sayings = _EMOJI.sub("", piece).strip(), [_bare(word) for word in re.split(r"[,!.:;]", lead)]
     while match := _INTRODUCTION.match(text):
         sayings.append(_bare(match["saying"] or ""))
         text = text[match.end() :]

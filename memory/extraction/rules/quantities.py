@@ -34,7 +34,7 @@ _KINDS = (
     ("time", re.compile(rf"at {_HOUR}|{_CLOCK}")),
     ("amount", re.compile(_AMOUNT)),
     ("version", re.compile(r"[a-z][a-z+#-]{1,20} v?\d[\w.]*")),
-    ("identifier", re.compile(r"(?=\S*[a-z])\w\S*[_./:-]\w\S*|[a-z]+\d+")),
+    ("identifier", re.compile(r"(?=\S*[a-z])(?:[\w-]+[_.:]\w\S*|/\S+|[a-z][\w-]*\d[\w-]*)")),
 )
 _DETERMINER = re.compile(r"(?:the user's|the|our|my|their|this) ", re.IGNORECASE)
 _OWNED = r"(?:(?:[Tt]he|[Oo]ur|[Mm]y|[Tt]heir)|[A-Z][\w-]*'s|[Tt]he user's) [\w'/-]+(?: [\w'/-]+){0,5}?"

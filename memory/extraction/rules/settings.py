@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from memory.dates import WEEKDAYS
 from memory.extraction.rules.nouns import Noun, read_noun
 from memory.extraction.rules.readings import ClauseContext
-from memory.extraction.rules.specifics import is_specific, is_technical
+from memory.extraction.rules.specifics import is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.things import Reading, make_thing
-from memory.extraction.rules.values import Value, read_value
+from memory.extraction.rules.values import read_value
+from memory.extraction.rules.words import words
+from memory.verbs import VERBS
 
 _LABEL = re.compile(
     r"(?P<label>(?:[A-Z]?[a-z0-9][\w'/-]*|[A-Z]{2,5}s?)(?: [\w'/-]+){0,5}): (?P<value>[^?]+)",
@@ -38,7 +40,8 @@ _COUNTED = (
     "|ratio|level|steps|epochs|workers|replicas|retries|attempts)"
 )
 _QUALIFIER = (
-    r"(?!(?:on|at|in|to|of|for|with|from|by|is|are|a|an|my|this|that|no|and|or|listening|using|every)\b)[a-z-]+"
+    r"(?!(?:on|at|in|to|of|for|with|from|by|is|are|a|an|my|this|that|no|and|or|listening|using|every|run|runs|use|set"
+    r"|keep|park)\b)[a-z-]+"
 )
 _UNIT = r"(?: (?!(?:is|are|was|were|has|have|and|or|please|then)\b)[a-z%°][\w/%°]*){0,3}"
 _SETTING = re.compile(
@@ -69,13 +72,24 @@ def read_label(said: ClauseContext, label: str, rest: str) -> Statement | None:
     value = read_value(rest, at=said.turn.timestamp, speaker=said.speaker)
     if noun is None or value is None or _SCOPE.match(label) or _CLAUSE.search(value.words):
         return None
-    first = _LEADING.sub("", value.words)
-    if not (value.is_specific and is_specific(" ".join(first.split()[:2]))):
+    if not (value.is_specific and _begins_with_value(_LEADING.sub("", value.words))):
         return None
     if _CUT_OFF.match(rest.strip()[len(value.words) :]):
         return None
     named = Noun(label=f"{noun.label}:", key=noun.key, is_name=noun.is_name, is_plural=noun.is_plural)
     return make_thing(said, named, Reading(verb="", attribute="value", value=value))
+
+
+def _begins_with_value(text: str) -> bool:
+    """Return True for a number, a date, a technical term, or a short name, and not for an order."""
+    first, *rest = text.split()
+    if first.lower() in VERBS or first.lower() in _NO_VALUE:
+        return False
+    is_short = len(rest) < 3 and is_capital(first)
+    return is_short or is_specific(first.lower()) or is_technical(first)
+
+
+_NO_VALUE = words("none add e.g with drop minimal internal")
 
 
 def read_settings(said: ClauseContext, text: str) -> Iterator[Statement]:
@@ -100,8 +114,3 @@ def _setting(said: ClauseContext, match: re.Match[str]) -> Statement | None:
             return None
         noun = Noun(label=bare[:1].upper() + bare[1:], key=bare.casefold(), is_name=False, is_plural=False)
     return make_thing(said, noun, Reading(verb="is", attribute="value", value=value)) if value else None
-
-
-def identifies(value: Value) -> bool:
-    """Return True if a value is a name that a machine understands, such as a path, an address or `bill_stg`."""
-    return _IDENTIFIER.fullmatch(value.words) is not None and " " not in value.words and len(value.words) > 4

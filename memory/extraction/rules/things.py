@@ -144,7 +144,8 @@ def read_things(said: ClauseContext, text: str) -> Iterator[Statement]:
     has_any, start = first is not None, 0
     for joint in islice(_JOINT.finditer(text), MAX_JOINTS):
         is_bare = joint[0].strip() == "and"
-        part, before = _INTRODUCED.sub("", text[joint.end() :]), text[start : joint.start()]
+        part, before = text[joint.end() :], text[start : joint.start()]
+        part = part[match.end() :] if (match := _INTRODUCED.match(part)) else part
         statement = _read_part(said, part) if has_any or not is_bare else None
         if statement:
             start = joint.end()

@@ -12,7 +12,7 @@ from tests.memory.extraction.spoken import claims
         ("ok polars it is. pin it to 1.4, 1.5 has a bug", "The user asks to pin polars to 1.4"),
         ("Let's use duckdb. Pin it to 1.1.", "The user asks to pin duckdb to 1.1"),
         ("Vitest then.", "The user decided on Vitest"),
-        ("I don't like the name OldStore, call it DiskStore", "The user asks to call OldStore DiskStore"),
+        ("👍 also I don't like the name OldStore, call it DiskStore", "The user asks to call OldStore DiskStore"),
         ("The upload timeout is too short, make it 40 seconds", "The user asks to make the upload timeout 40 seconds"),
         ("The upload timeout is too short. Make it 40 seconds.", "The user asks to make the upload timeout 40 seconds"),
         ("make the upload limit 25 MB", "The user asks to make the upload limit 25 MB"),

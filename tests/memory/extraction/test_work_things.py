@@ -34,6 +34,9 @@ def test_statements_about_things_are_claims(text: str, claim: str) -> None:
     "text",
     [
         "Log runs slowly",
+        "The thread should not have a noticeable overhead",
+        "Ruff can be installed with a package",
+        "The request is well-formed, but the account is not known",
         "then we need PDF",
         "I need two slides",
         "the server is down",
