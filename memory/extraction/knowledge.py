@@ -27,6 +27,8 @@ RELATIONSHIP_TYPES = ("RELATED_TO", "PART_OF", "LOCATED_IN", "WORKS_FOR", "KNOWS
 ENTITY_TYPES = ("person", "organization", "place", "product", "event", "animal", "work", "concept")
 """The types of entities that extractors distinguish. Clients may store any type."""
 
+_ORDERED = re.compile(r"\S+(?: \S+){0,3} asks to ")
+"""The beginning of a claim about what somebody asks for, which concerns the thing."""
 RELATIONSHIP_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
 MAX_EXTRACTED_ITEMS = 200
@@ -264,7 +266,8 @@ class ExtractionCheck:
         """Return True if an older claim is about an entity of the fact, or the user; else if they share a word."""
         names, folded = [name for entity in fact.entities for name in self._names_of[entity]], fold_text(fact.claim)
         names += ["user"] if is_named("user", folded) else []
-        if not names or folded.startswith("the user's "):
+        is_about_a_thing = folded.startswith("the user's ") or _ORDERED.match(folded) is not None
+        if not names or is_about_a_thing:
             return not word_stems(folded).isdisjoint(word_stems(claim))
         return any(is_named(name, claim) for name in names)
 

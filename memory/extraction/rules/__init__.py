@@ -48,6 +48,7 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
+from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.people import People
@@ -175,7 +176,8 @@ class _Reader:
         if again:
             statements = [replace(again, turn=said.turn.index)]
         # work for which somebody asks for help is a task at hand
-        work = () if statements or asks else read_work(said)
+        work = [] if statements or asks else list(read_work(said))
+        self.people.add(owners_of(said, work))
         return [*statements, *work, *read_beginning(said)]
 
     def of_sentence(self, said: ClauseContext, *, is_asserted: bool) -> Iterator[Statement]:

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.rules.denials import denied_claims
-from memory.extraction.rules.quantities import is_generic, read_quantity, unit_of
+from memory.extraction.rules.owner_claims import read_owner
+from memory.extraction.rules.quantities import is_alike, is_generic, read_quantity, unit_of
 from memory.extraction.rules.statements import ClaimParts, attitude_to, is_single, normalize_value
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
@@ -174,14 +175,14 @@ _MARRIAGE = ("spouse", "marital status")
 _UNMARRIED = frozenset({"single", "divorced", "widowed"})
 _ENDABLE = frozenset({"owns", "uses", "drinks", "studies"})
 """Attributes with several values, of which claims say that one is over."""
-_OF_THINGS = frozenset({"date", "time", "amount"})
+_OF_THINGS = frozenset({"date", "time", "amount", "identifier", "version", "owner"})
 _COUNTRIES = frozenset(country.casefold() for country in COUNTRIES)
 
 
 def read_claim(claim: str, *, only_relations: frozenset[str] = SINGLE_RELATIONS) -> ClaimParts | None:
     """Return the parts of a claim in words that are known, else None. People have one of each of `only_relations`."""
     claim = " ".join(claim[:300].split())
-    if thing := read_quantity(claim):
+    if thing := read_quantity(claim) or read_owner(claim):
         return thing
     for reader in _READERS:
         if parts := reader.read(claim):
@@ -361,6 +362,8 @@ def differs(new: ClaimParts, old: ClaimParts) -> bool:
         return _are_names(new, old) and (ours in _COUNTRIES) == (theirs in _COUNTRIES)
     if new.attribute == "employer":
         return _are_names(new, old) and not (_SIDELINE.search(new.value) or _SIDELINE.search(old.value))
+    if new.attribute in ("identifier", "version") and not is_alike(new.value, old.value):
+        return new.attribute == "version" and new.is_change
     if new.attribute == "amount" and unit_of(ours) and unit_of(theirs) and unit_of(ours) != unit_of(theirs):
         return False
     return new.attribute not in _OF_THINGS or new.is_change or not is_generic(new.subject)

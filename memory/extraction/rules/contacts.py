@@ -1,23 +1,23 @@
-"""Contacts, appositions and labels: "Petra, petra@example.org", "a nurse, Mrs Ek, comes on Mondays"."""
+"""Contacts and appositions: "Petra, petra@example.org", "a nurse, Mrs Ek, comes on Mondays"."""
 
 import re
 from collections.abc import Iterator
 
-from memory.extraction.rules.nouns import Noun, read_noun
+from memory.extraction.rules.nouns import Noun
 from memory.extraction.rules.phrases import possessive
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.things import Reading, make_thing, read_things
-from memory.extraction.rules.values import Value, read_value
+from memory.extraction.rules.values import Value
 
 _TITLE = r"(?:(?:Mr|Mrs|Ms|Dr|Prof|Professor)\.? )?"
 _PERSON = rf"{_TITLE}[A-Z][\w'-]+(?: [A-Z][\w'-]+){{0,2}}"
 _MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-_PHONE = r"\+?\d{2,}(?:[ -]\d{2,}){1,5}"
+_PHONE = r"(?!\d{4}-\d\d-\d\d\b)\+?\d{2,}(?:[ -]\d{2,}){1,5}"
 _CONTACT = re.compile(
     r"(?!(?:Ping|E-?mail|Mail|Call|Ask|Contact|Message|Text|Write|Phone|Ring|Tell|Reach|Send|And|But|Or|Yes|So)\b)"
-    rf"(?<![A-Z][a-z] )(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? "
+    rf"(?<![A-Z][a-z] )(?<![@\w])(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? "
     r"(?:at |on |under |phone |mail |email )?"
     rf"(?P<address>{_MAIL}|{_PHONE}|@[\w.-]{{2,}})(?=[.,;!)]|$| )"
 )
@@ -31,7 +31,6 @@ _THEIRS = re.compile(
     rf"|extension) is (?P<address>{_MAIL}"
     rf"|{_PHONE}|@[\w.-]+|\d{{3,5}})"
 )
-_LABEL = re.compile(r"(?P<label>[A-Z]?[a-z]+(?: [a-z]+){0,2}): (?P<value>[^:?]+)")
 _OWN_CONTACT = r"(?:(?:phone|mobile) )?number|e-?mail(?: address)?|address|postcode|zip code"
 _CHANGED = re.compile(
     rf"I (?:have )?(?:just |recently )?changed my (?P<what>{_OWN_CONTACT}) to (?P<value>\S.*)"
@@ -39,19 +38,10 @@ _CHANGED = re.compile(
     r"(?: to|[,;:]? (?:and )?(?:it's|it is|the new one is)(?: now)?) (?P<value2>\S.*)"
     rf"|[Mm]y new (?P<what3>{_OWN_CONTACT}) is (?P<value3>\S.*)"
 )
-_SPEAKING = re.compile(r"\b(?:wrote|writes|asked|asks|answered|replied|thinks|means|goes|reported|noted|added)$")
-_CLAUSE = re.compile(r"\b(?:is|are|was|were|am|I|we|has|have|had|will|can|must|should|do|does|did)\b")
-_NO_LABEL = re.compile(
-    r"(?:next|first|second|finally|also|yes|no|ok|okay|so|well|question|trouble|wait|sorry|note|remember|example|result"
-    r"|output|error|plan|here|idea|problem|and|but|then|now|good|fine|ps|update|edit|one more thing|funny thing"
-    r"|guess what"
-    r"|long story|fun fact|good news|bad news|point|reason|catch|thing|status|done|todo|work|home)\b",
-    re.IGNORECASE,
-)
 
 
 def read_contacts(said: ClauseContext, text: str) -> Iterator[Statement]:
-    """Yield the statements about how a person is reached, about named roles, and of labels with a value."""
+    """Yield the statements about how a person is reached, and about named roles."""
     who = ""
     if match := _APPOSITION.fullmatch(text):
         who = match["who"]
@@ -65,9 +55,6 @@ def read_contacts(said: ClauseContext, text: str) -> Iterator[Statement]:
             yield _reached(said, names[match["who"]], match["address"])
     if who and (match := _THEIRS.search(text)):
         yield _reached(said, who, match["address"])
-    match = _LABEL.fullmatch(text)
-    if match and not (_NO_LABEL.match(match["label"]) or _SPEAKING.search(match["label"])):
-        yield from _labelled(said, match)
 
 
 def restate_changed_contact(sentence: str) -> str:
@@ -94,11 +81,3 @@ def _apposition(said: ClauseContext, match: re.Match[str]) -> Iterator[Statement
     article = possessive(said.speaker.label) if article in ("my", "our") else article
     noun = Noun(label=match["who"], key=match["who"].casefold(), is_name=True, is_plural=False)
     yield make_thing(said, noun, Reading(verb="is", attribute="role", value=Value(words=f"{article} {match['role']}")))
-
-
-def _labelled(said: ClauseContext, match: re.Match[str]) -> Iterator[Statement]:
-    noun = read_noun(match["label"], said.speaker)
-    value = read_value(match["value"], at=said.turn.timestamp, speaker=said.speaker)
-    if noun and value and value.is_specific and not _CLAUSE.search(value.words):
-        label = Noun(label=f"{noun.label}:", key=noun.key, is_name=noun.is_name, is_plural=noun.is_plural)
-        yield make_thing(said, label, Reading(verb="", attribute="value", value=value))

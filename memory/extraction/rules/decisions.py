@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from memory.extraction.rules.own import find_subject, own_statement, own_value
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.values import Value
 from memory.extraction.rules.wishes import read_wish
 from memory.extraction.rules.words import words
 from memory.models.facts import Temporal
@@ -226,7 +227,7 @@ def _wish(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         return None
     verb = match["verb"].strip()
     value = own_value(said, match["rest"])
-    if value is None or not value.is_specific:
+    if value is None or not value.is_specific or (verb == "need" and not _says_how_much(value)):
         return None
     claim = f"{said.speaker.label} {_WISHES[verb]} {value.words}"
     return own_statement(
@@ -234,9 +235,14 @@ def _wish(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     )
 
 
+def _says_how_much(value: Value) -> bool:
+    """Return True for what somebody needs in more than three words, or by a date, or in an amount: not for "PDF"."""
+    return value.date is not None or any(map(str.isdecimal, value.words)) or len(value.words.split()) > 3
+
+
 _AUXILIARY = re.compile(rf"(?:still|indeed|really|also|not|{'|'.join(VERBS)})\b")
 _ROLE = re.compile(r"the [\w-]+ [\w -]+")
-_PLAIN = re.compile(r"(?!(?:the|an?|my|their|some|all|two|much|more)\b)[\w-]+(?: [\w-]+){0,2}")
+_PLAIN = re.compile(r"(?!(?:the|an?|my|their|some|all|two|much|more|up|it|no|one|this|that)\b)[\w-]+(?: [\w-]+){0,2}")
 _PASSING = re.compile(r"\b(?:left|questions?|options?|issues?|problems?|ideas?|minutes?|errors?|failures?|bugs?)\b")
 _TEAM_VERBS = words(
     "launch relaunch use deploy ship release run store host support serve charge deliver test build publish log bill "
@@ -256,6 +262,7 @@ def _habit(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     value = own_value(said, match["rest"])
     is_plain = value is not None and _PLAIN.fullmatch(value.words) is not None
     is_role = verb in ("chair", "lead", "own", "maintain") and _ROLE.fullmatch(value.words if value else "") is not None
+    is_role = is_role or (is_plain and verb in ("own", "maintain") and not match["neg"])
     is_diet = is_plain and (verb == "use" or (bool(match["neg"]) and verb in ("eat", "drink")))
     if (
         value is None
@@ -263,6 +270,8 @@ def _habit(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         or value.words.startswith(("like ", "over "))
         or (re.match(r"(?:been|got|had|to)\b", value.words) and not (value.date and verb in ("need", "have")))
     ):
+        return None
+    if verb == "need" and not (match["neg"] or _says_how_much(value)):
         return None
     if verb == "have" and (not any(map(str.isdecimal, value.words)) or _PASSING.search(value.words)):
         return None

@@ -62,6 +62,10 @@ _DEPENDENT = words(
     "office "
     "machine device system tool thing program package library model data set group party dog cat car bike"
 )
+_WITH_ADDRESS = words(
+    "server branch table service endpoint project package library model database limit size count price gateway"
+)
+"""Nouns that need no more words before a value that only one of them has: "the server is runs.acme.internal"."""
 _IDENTITY = r"(?:(?:social security|national insurance|passport) (?:number|no\b\.?|#)|ssn)"
 _CREDENTIAL = (
     r"\b(?:passwords?|passphrase|passwd|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)|token"
@@ -105,10 +109,12 @@ class Noun:
     key: str
     is_name: bool
     is_plural: bool
+    is_known: bool = False
+    """True if a determiner or its form says that it is one certain thing, or all of a kind."""
 
 
-def read_noun(text: str, speaker: Speaker, names: Names | None = None) -> Noun | None:
-    """Return a noun phrase that stands on its own as a subject, or None."""
+def read_noun(text: str, speaker: Speaker, names: Names | None = None, *, says_which: bool = False) -> Noun | None:
+    """Return a noun phrase that stands on its own as a subject, or None. The value may say which thing is meant."""
     tokens = text.split()
     if not 0 < len(tokens) <= MAX_SUBJECT_WORDS or not all(map(_WORD.fullmatch, tokens)) or _INNER.search(text):
         return None
@@ -125,13 +131,14 @@ def read_noun(text: str, speaker: Speaker, names: Names | None = None) -> Noun |
     is_noun = is_technical(first) or (bool(determiner) and first.lower() in _NOUN_BEHIND_ARTICLE)
     if first.lower() in _NEVER_FIRST and not is_noun:
         return None
-    if not _is_clear(core, determiner) or _is_gerund(first):
+    if not _is_clear(core, determiner, says_which=says_which) or _is_gerund(first):
         return None
     return Noun(
         label=_label(core, determiner, speaker),
         key=core.casefold(),
         is_name=_is_name(core, names) and determiner != "my",
         is_plural=_is_plural(_PARTS.split(core)[0]) or " and " in core,
+        is_known=bool(determiner) or is_technical(first),
     )
 
 
@@ -141,7 +148,7 @@ def _is_name(core: str, names: Names | None) -> bool:
     return is_written or (names is not None and names.type_of(core) == "person")
 
 
-def _is_clear(core: str, determiner: str) -> bool:
+def _is_clear(core: str, determiner: str, *, says_which: bool) -> bool:
     """Return True if the noun says which thing is meant, as far as its words tell."""
     head = _PARTS.split(core)[0].split()
     last = head[-1].lower() if head else ""
@@ -155,7 +162,7 @@ def _is_clear(core: str, determiner: str) -> bool:
     if len(core.split()) > 1 or determiner in ("our", "my", "all", "every", "each"):
         return True
     is_named = is_technical(core) or (is_capital(core) and core not in COMMON_CAPITALS)
-    return is_named or last not in _DEPENDENT
+    return is_named or last not in _DEPENDENT or (says_which and last in _WITH_ADDRESS)
 
 
 _NOUNS_IN_ING = words(

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.numbers import NUMBER
+from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.laughter import begins_with_laugh, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
+from memory.extraction.rules.requests import restate_request
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
 from memory.extraction.rules.words import HEDGES, PERSON_RELATIONS
 from memory.providers.sentences import is_question, split_sentences
@@ -148,6 +150,7 @@ _INTRODUCTION = re.compile(
     ),
     re.IGNORECASE,
 )
+_EMOJI = re.compile(r"^[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\s]+")
 _VOCATIVE = re.compile(r"[A-Z]\w{1,20}[,!]\s+(?=(?:I|[Ww]e|[Mm]y)\b)")
 _CORRECTING = re.compile(r"actually|no|nope|sorry|oops|wait|no wait|scratch that|edit|update|i mean", re.IGNORECASE)
 _RETRACTING = re.compile(r"correction|i misspoke|my mistake|my bad|i meant|i meant to say|scratch that", re.IGNORECASE)
@@ -220,6 +223,7 @@ _CONTRACTED = (
         " is ",
     ),
     (re.compile(r"\b([Mm]y (?:(?:full|first) )?name)'s (?=[A-Z])"), r"\1 is "),
+    (re.compile(r"(?<=\w)'s (?=(?:on (?:leave|holiday|vacation|call|sick leave)|away|out of office)\b)"), " is "),
     (re.compile(r"\b([Ss]he|[Hh]e)'ll\b"), r"\1 will"),
     (re.compile(r"\bI(?:'d| would) (?:really |also )?(?:like|love) to\b"), "I want to"),
     (re.compile(r"\b[Cc]an(?:'t|not)\b"), "can not"),
@@ -280,12 +284,12 @@ def _prose_lines(text: str) -> Iterator[str]:
     for match in _LINE.finditer(text):
         lead = _MAY_LEAD_A_LINE.match(match[0])
         line = lead[0].replace(":", ",") + match[0][lead.end() :] if lead else match[0]
-        yield f"{GAP}\n" if _NO_PROSE.match(line) else line
+        yield f"{GAP}\n" if _NO_PROSE.match(line) and not is_own_label(line) else line
 
 
 def stated_sentences_of(text: str) -> Iterator[StatedSentence]:
     """Yield the sentences of a prose that are no jokes, without what they take back or ask for, and laughter."""
-    sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in join_taken_back(split_sentences(text))]
+    sentences = [_THEN_IF.sub("", _as_stated(each)) for each in join_taken_back(split_sentences(text))]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     # a laugh at the beginning of a sentence, or a sentence of its own, is about the one before
     joked |= {place - 1 for place, each in enumerate(sentences) if begins_with_laugh(each)}
@@ -302,9 +306,14 @@ def stated_sentences_of(text: str) -> Iterator[StatedSentence]:
             yield StatedSentence(text=sentence, is_asserted=False)
 
 
-def _without_taken_back(sentence: str) -> str:
-    """Return the sentence without what it takes back. One that is too long for a claim stays as it is."""
-    return without_taken_back(sentence) if len(sentence) <= MAX_CLAIM_SENTENCE_CHARACTERS else sentence
+def _as_stated(sentence: str) -> str:
+    """Return the order that a request makes, or the sentence, without what it takes back.
+
+    One that is too long for a claim stays as it is.
+    """
+    if len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS:
+        return sentence
+    return without_taken_back(restate_request(sentence))
 
 
 def _is_asserted(sentence: str) -> bool:
@@ -338,7 +347,7 @@ def _pieces(sentence: str) -> list[str]:
 
 
 def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:
-    text, sayings = piece.strip(), [_bare(word) for word in re.split(r"[,!.:;]", lead)]
+    text, sayings = _EMOJI.sub("", piece).strip(), [_bare(word) for word in re.split(r"[,!.:;]", lead)]
     while match := _INTRODUCTION.match(text):
         sayings.append(_bare(match["saying"] or ""))
         text = text[match.end() :]

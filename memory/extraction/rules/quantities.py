@@ -33,6 +33,8 @@ _KINDS = (
     ("date", re.compile(_DATE)),
     ("time", re.compile(rf"at {_HOUR}|{_CLOCK}")),
     ("amount", re.compile(_AMOUNT)),
+    ("version", re.compile(r"[a-z][a-z+#-]{1,20} v?\d[\w.]*")),
+    ("identifier", re.compile(r"(?=\S*[a-z])(?:[\w-]+[_.:]\w\S*|/\S+|[a-z][\w-]*\d[\w-]*)")),
 )
 _DETERMINER = re.compile(r"(?:the user's|the|our|my|their|this) ", re.IGNORECASE)
 _OWNED = r"(?:(?:[Tt]he|[Oo]ur|[Mm]y|[Tt]heir)|[A-Z][\w-]*'s|[Tt]he user's) [\w'/-]+(?: [\w'/-]+){0,5}?"
@@ -43,30 +45,54 @@ _NO_NOUN = (
 )
 # "Batch size", but not "Ana" or "Yoga", which may be on many days
 _BARE = rf"(?!{_NO_NOUN}\b)[A-Z][\w/-]*(?: (?!{_NO_NOUN}\b)[a-z][\w/-]*){{1,4}}?"
-_NOUNS = rf"(?P<subject>{_OWNED}|{_BARE})"
+# one noun that names the same thing for a team each time
+_EVENT = (
+    r"(?:[Rr]elease|[Ll]aunch|[Dd]emo|[Ss]tandup|[Rr]etro|[Gg]o-live|[Cc]utover|[Ff]reeze|[Rr]ollout|[Kk]ickoff|[Bb]eta"
+    r"|[Ss]taging|[Pp]rod|[Pp]roduction|[Ss]eed|[Tt]imeout|[Rr]etries|[Dd]eadline)"
+)
+_NOUNS = rf"(?P<subject>{_OWNED}|{_BARE}|{_EVENT})"
 _CHANGED = (
     r"(?:(?:was|were|is|are|got|has been|have been) )(?:now )?(?:just )?"
     r"(?:postponed|moved|pushed|rescheduled|brought forward|put off|delayed|changed|raised|lowered|increased|reduced"
-    r"|decreased|shifted|extended|set|switched)(?: (?:back|out|forward|up|down))? (?:to|until|till|at|from .{1,30} to)"
-    r"|(?:(?:has|have) )?(?:moved|changed|slipped|switched|went up|gone up|dropped|rose|risen)"
+    r"|decreased|shifted|extended|set|switched|renamed)"
+    r"(?: (?:back|out|forward|up|down))? (?:to|until|till|at|from .{1,30} to)"
+    r"|(?:(?:has|have) )?(?:moved|changed|slipped|switched|slips|moves|slides|slid|shifts|shifted|changes"
+    r"|goes up|goes down|gets (?:moved|pushed|postponed|delayed)(?: back| out)?|went up|gone up|dropped|rose|risen)"
     r" (?:from .{1,30} )?(?:to|until)"
     r"|(?:is|are) now(?: set to)?"
 )
 _IS = (
-    r"is|are|will be|is (?:due|scheduled|planned|set|fixed)(?: (?:to|for))?"
+    r"is (?:due|scheduled|planned|set|fixed)(?: (?:to|for))?"
+    r"|is (?:called|named)|runs (?:on|at)|listens on"
     r"|are (?:due|scheduled|planned|set)(?: (?:to|for))?|takes place|happens|starts|begins|stands at|lasts|costs"
+    r"|is|are|will be"
 )
 _CLAIM = re.compile(
     rf"{_NOUNS} (?:(?P<changed>{_CHANGED})|(?:{_IS})) (?P<value>\S.{{0,59}}?)(?P<now> now)?(?: instead(?: of .+)?)?\.?"
 )
-_NO_THINGS = PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | words("user birthday age name")
+_ORDER = re.compile(
+    r"\S.{0,60}? asks to (?P<changed>make|set|bump|raise|lower|increase|reduce|change|move|keep|pin|cap|limit|cut|put"
+    r"|push|shift|reschedule|postpone) (?P<subject>(?:the |their )?[\w'/-]+(?: [\w'/-]+){0,4}?)"
+    r" (?:(?:(?:up|down|back) )?(?:to|at) |(?=[$€£]?\d))(?P<value>\S.{0,59}?)(?P<now> now)?\.?"
+)
+_LABELLED = re.compile(
+    r"(?P<subject>(?:[Tt]he )?[\w'/-]+(?: [\w'/-]+){0,5}): (?P<value>[^\s,][^,]{0,59}?)(?:, .{1,80})?(?P<changed>(?!))?"
+    r"(?P<now> now)?\.?"
+)
+_NO_THINGS = (
+    PERSON_RELATIONS
+    | ANIMAL_RELATIONS
+    | PLURAL_RELATIONS
+    | words("user birthday age name email e-mail mail address phone username handle pronouns postcode extension")
+)
 _AIM = re.compile(r".+'s (?:target|goal)(?: time| weight)?")
 """What somebody aims at, which may be in words as well ("under 2 hours"), and is one whatever its kind."""
 _GENERIC = words(
     "deadline meeting meetings appointment call price cost costs number date time result score total limit size length "
     "version bill fee rate level value count temperature weight height distance event party ticket train flight bus "
     "interview exam class lesson thing one rest other answer minimum maximum budget rent speed delivery dinner lunch "
-    "concert gig match game trip visit"
+    "concert gig match game trip visit server host endpoint table branch bucket file flag url path dataset name "
+    "schema queue team project module group part area side system app code work task tasks list rest"
 )
 """Nouns that name another thing each time, unless more words say which."""
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
@@ -82,7 +108,7 @@ _RELATIVE = re.compile(rf"(?P<on>on )?(?P<day>(?:{_WEEKDAY})|next (?:week|month)
 
 def read_quantity(claim: str) -> ClaimParts | None:
     """Return the date, time or amount that a claim says of a thing, else None."""
-    match = _CLAIM.fullmatch(claim)
+    match = _CLAIM.fullmatch(claim) or _ORDER.fullmatch(claim) or _LABELLED.fullmatch(claim)
     if (
         match is None
         or _AIM.fullmatch(match["subject"])
@@ -92,13 +118,35 @@ def read_quantity(claim: str) -> ClaimParts | None:
     value = match["value"].lower()
     for kind, pattern in _KINDS:
         if pattern.fullmatch(value):
+            thing = _TURNED.sub(r"\g<of> \g<what>", _DETERMINER.sub("", match["subject"]))
             return ClaimParts(
-                subject=_DETERMINER.sub("", match["subject"]),
+                subject=_without_kind(thing) if kind == "identifier" else thing,
                 attribute=kind,
                 value=_normalize(value),
                 is_change=match["changed"] is not None or match["now"] is not None,
             )
     return None
+
+
+_TURNED = re.compile(
+    r"(?P<what>[Tt]imeout|[Ll]imit|[Dd]elay|[Ii]nterval|[Ff]ormat)s? (?:to|for|of) (?:the )?(?P<of>[\w-]+)$"
+)
+"""The thing of "timeouts to Stripe", which is the Stripe timeout."""
+_LETTER = re.compile(r"[^\W_]")
+_KINDS_OF_PLACES = words("db database server cluster environment env instance host")
+
+
+def _without_kind(thing: str) -> str:
+    """Return "staging" for "staging DB", which is also called by its place alone."""
+    before, _, last = thing.rpartition(" ")
+    return before if before and last.lower() in _KINDS_OF_PLACES else thing
+
+
+def is_alike(one: str, other: str) -> bool:
+    """Return True for two identifiers with the same marks, or two versions of the same: "bill_a" and "bill_b"."""
+    if " " in one or " " in other:
+        return one.split()[0] == other.split()[0]
+    return set(_LETTER.sub("", one)) == set(_LETTER.sub("", other))
 
 
 def _normalize(value: str) -> str:

@@ -41,13 +41,17 @@ _TIMES = (
     rf"{'|'.join(month.lower() for month in MONTHS if month not in ('May', 'March'))}"
 )
 _SIGNED = re.compile(
-    r"%\w+|~/\S+|[^\s\w]?\w[\w.-]*[_/@:#]\w[^\s,;]*|\w+\.\w[\w.]*|\.\w+|/\w[\w./{}:-]*|--?\w[\w-]*|\w+=\S+"
+    r"%\w+|~/\S+|[^\s\w]?\w[\w.-]*(?:[_/@:#]|://)\w[^\s,;]*|\w+\.\w[\w.]*|\.\w+|/\w[\w./{}:-]*|--?\w[\w-]*|\w+=\S+"
     r"|[@#]\w[\w.-]*"
 )
 _MIXED = re.compile(r"[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|[A-Za-z]*\d\w*|\w+-\d\w*")
 _TIMED = re.compile(rf"\b(?:{_TIMES})\b", re.IGNORECASE)
 _NUMBERED = re.compile(_COUNTED, re.IGNORECASE)
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\+?\d[\d ()/-]{5,}\d|https?://\S+|#[\w-]+|@[\w.-]+")
+_STORED = re.compile(
+    r"\b(?:bucket|table|topic|queue|channel|folder|branch|schema|dataset|repo|namespace|index|stream)"
+    r" [\w-]+[-_/.]\w[\w-]*"
+)
 _BARE = ".,;:!?…\"'()"
 SPOKEN_CAPITALS = frozenset({"OK", "LOL", "OMG", "FYI", "BTW", "TBH", "WTF", "ASAP", "IMO", "PS", "NEWS", "YES", "NO"})
 
@@ -74,7 +78,7 @@ def is_capital(word: str) -> bool:
 
 def is_specific(phrase: str) -> bool:
     """Return True if a phrase has a number, a time, a name, or a technical term. It does not begin a sentence."""
-    if _TIMED.search(phrase) or _NUMBERED.search(phrase):
+    if _TIMED.search(phrase) or _NUMBERED.search(phrase) or _STORED.search(phrase):
         return True
     return any(any(map(str.isdecimal, word)) or is_technical(word) or is_capital(word) for word in phrase.split())
 

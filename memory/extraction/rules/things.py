@@ -15,6 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from memory.dates import MONTHS, WEEKDAYS
+from memory.extraction.rules.halves import complete_half
+from memory.extraction.rules.labels import TOPICS
+from memory.extraction.rules.modals import MODALS, read_obligation
 from memory.extraction.rules.nouns import MAX_SUBJECT_WORDS, Noun, read_noun
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
@@ -40,7 +43,6 @@ _STATIVE = words(
 _BY_THIRD = {Verb(base, "", "", "").present: base for base in _STATIVE}
 _NOT_AS_PLURAL = words("have")
 _BE = words("is are")
-_MODALS = words("must should will can shall needs need has have")
 _OWNERSHIP = words("do own handle manage maintain approve review coordinate lead organize organise sign merge teach")
 _PASSIVE = (
     "hosted|owned|called|named|written|deployed|stored|based|built|maintained|scheduled|due|responsible|limited|capped"
@@ -114,7 +116,7 @@ _INTRODUCED = re.compile(
     r"|one more thing|another thing|mind that|also note that|as for now|please note that|please note|well)[,:]? )+",
     re.IGNORECASE,
 )
-_VERBS = frozenset((*_BE, *_MODALS, *_BY_THIRD, *_STATIVE, *_CHANGED_FIRST, *ADVERBS))
+_VERBS = frozenset((*_BE, *MODALS, *_BY_THIRD, *_STATIVE, *_CHANGED_FIRST, *ADVERBS))
 _NOISE = words("currently now actually also still just already normally officially basically")
 _KEPT = words("only always usually never typically generally")
 
@@ -134,17 +136,36 @@ def read_things(said: ClauseContext, text: str) -> Iterator[Statement]:
 
     A part after a joint ("…, and the timeout is 30s") is read on its own, unless a condition begins the text.
     """
-    has_any = False
-    if statement := _read_part(said, text):
-        has_any = True
-        yield statement
+    first = _read_part(said, text)
+    if first:
+        yield first
     if _CONDITION.match(text):
         return
+    has_any, start = first is not None, 0
     for joint in islice(_JOINT.finditer(text), MAX_JOINTS):
         is_bare = joint[0].strip() == "and"
-        if (has_any or not is_bare) and (statement := _read_part(said, _INTRODUCED.sub("", text[joint.end() :]))):
+        part, before = text[joint.end() :], text[start : joint.start()]
+        part = part[match.end() :] if (match := _INTRODUCED.match(part)) else part
+        statement = _read_part(said, part) if has_any or not is_bare else None
+        if statement:
+            start = joint.end()
+        elif (
+            has_any
+            and not (first and first.claim.endswith(part))
+            and (half := complete_half(before, part, verb=_verb_of(before)))
+        ):
+            statement = _read_part(said, half)
+        if statement:
             has_any = True
             yield statement
+
+
+def _verb_of(part: str) -> str:
+    """Return the first verb of a part behind its subject; empty if it is not known."""
+    tokens = part.split(maxsplit=MAX_SUBJECT_WORDS + 3)
+    places = range(1, min(len(tokens), MAX_SUBJECT_WORDS + 3))
+    verbs = (tokens[at] for at in places if tokens[at].lower() in _VERBS - ADVERBS or _is_verb(tokens, at))
+    return next(verbs, "")
 
 
 def _read_part(said: ClauseContext, text: str) -> Statement | None:
@@ -168,8 +189,9 @@ def _read_at(said: ClauseContext, tokens: list[str], place: int) -> Statement | 
     while start > 1 and tokens[start - 1].lower() in _NOISE | _KEPT:
         start -= 1
     kept = [token.lower() for token in tokens[start:place] if token.lower() in _KEPT]
-    noun = read_noun(" ".join(tokens[:start]), said.speaker, said.names)
-    if noun is None:
+    says_which = word in _BE and _SAYS_WHICH.match(" ".join(tokens[place + 1 :])) is not None
+    noun = read_noun(" ".join(tokens[:start]), said.speaker, said.names, says_which=says_which)
+    if noun is None or (start == 1 and tokens[0].lower() in _ORDERS and word in _PLURALS):
         return None
     reading = _reading(said, noun, word, " ".join(tokens[place + 1 :]), " ".join(tokens[place:]))
     if reading is None:
@@ -184,6 +206,13 @@ def _is_verb(tokens: list[str], place: int) -> bool:
     return _THIRD.fullmatch(word) is not None and following in _AFTER_VERB
 
 
+_ORDERS = words("log test build ship ping cache page mail email post report sync store track save load plot")
+_PLURALS = words("runs tests builds calls checks logs reports hits costs starts stops changes moves uses loads points")
+"""Words behind an order that may be a plural or a verb: "Log runs to the server"."""
+_SAYS_WHICH = re.compile(
+    r"(?:now |called )*(?:(?=\S*[A-Za-z])\S*[\w)][_./:@]\w[^\s,]{2,}|\$?\d[\d.,]* (?:\w+ ){1,2}(?:per|an?|each) \w+)"
+)
+"""A value that says which server or limit is meant: an address, an identifier, or so much of one thing per other."""
 _THIRD = re.compile(r"[a-z]{3,}(?<![su])s")
 _AFTER_VERB = words("every at on in for after with to from by within into up out down as")
 
@@ -198,7 +227,7 @@ def _reading(said: ClauseContext, noun: Noun, word: str, rest: str, whole: str) 
         if (word == "are") != noun.is_plural and not noun.is_name:
             return None
         return _read_be(said, noun, word, rest)
-    if word in _MODALS and (reading := _read_modal(said, word, rest)):
+    if word in MODALS and (reading := _read_modal(said, noun, word, rest)):
         return reading
     return _read_verb(said, noun, word, rest)
 
@@ -216,7 +245,7 @@ _GIVING = words("give pay send charge cost allow deliver teach")
 
 
 def _value(said: ClauseContext, words_: str) -> Value | None:
-    return read_value(words_, at=said.turn.timestamp, speaker=said.speaker)
+    return read_value(words_, at=said.turn.timestamp, speaker=said.speaker, sentence=said.clause.text)
 
 
 def _changed(said: ClauseContext, match: re.Match[str]) -> Reading | None:
@@ -278,11 +307,14 @@ def _is_lasting(noun: Noun, words_: str, bare: str, value: Value) -> bool:
         return value.is_specific or bool(says_who)
     if noun.is_name and _ROLE.fullmatch(words_):
         return True
+    if _CONTRAST.search(words_) and (noun.key in TOPICS or not noun.is_name):
+        return True
     if re.match(r"(?:an?|the|our|my) ", words_) or noun.is_plural:
         return value.is_specific or (noun.is_name and words_.startswith(("a ", "an ")) and len(words_.split()) > 2)
     return is_specific(" ".join(words_.split()[:2]))
 
 
+_CONTRAST = re.compile(r"^[a-z][\w-]*(?: [\w-]+){0,3}, not (?=[A-Z]|\S*[\d_])\S+(?: [\w-]+){0,2}$")
 _MADE_BY = re.compile(
     r"(?P<verb>written|built|designed|made|created|founded|introduced|invented|composed|painted|planned|started) by"
     r" (?=[A-Z]\w).+"
@@ -302,17 +334,9 @@ def _without_noise(text: str) -> str:
     return text
 
 
-_ACTION = re.compile(r"(?:not |only |never |always |be |also )*[a-z]{2,}")
-
-
-def _read_modal(said: ClauseContext, word: str, rest: str) -> Reading | None:
-    """Read "must be at least 12 characters", "has to be done by Friday", "can only merge on Mondays"."""
-    if word in ("needs", "need", "has", "have") and not rest.startswith("to "):
-        return None
-    value = _value(said, rest)
-    if value is None or not value.is_specific or not _ACTION.match(value.words) or _SAYS_NOTHING.match(value.words):
-        return None
-    if re.match(r"(?:to )?(?:probably|maybe|have been|have|see|know|think|look|seem|feel)\b", value.words):
+def _read_modal(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading | None:
+    value = read_obligation(word, rest, noun, at=said.turn.timestamp, speaker=said.speaker)
+    if value is None or _SAYS_NOTHING.match(value.words):
         return None
     return Reading(verb=word, attribute=f"{word} {' '.join(value.words.split()[:2])}", value=value)
 
@@ -329,10 +353,11 @@ def _read_verb(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading
     if rest.startswith("not ") or (base == "do" and _AUXILIARY.match(rest)):
         return None
     value = _value(said, _given(said, base, rest))
-    if value is None or _SAYS_NOTHING.match(value.words) or value.words.split()[0].lower() in _BE | _MODALS:
+    if value is None or _SAYS_NOTHING.match(value.words) or value.words.split()[0].lower() in _BE | MODALS:
         return None
     is_owner = base in _OWNERSHIP and (noun.is_name or base == "own") and not _ANY.match(value.words)
-    if not (value.is_specific or (is_owner and not noun.is_plural)):
+    is_one = not noun.is_plural or word not in _STATIVE
+    if not (value.is_specific or (is_owner and is_one)):
         return None
     if is_owner:
         return Reading(verb=word, attribute="owner", value=value, is_owner=True)

@@ -1,6 +1,7 @@
 """Values of claims about things: the words after a verb, cut to a phrase that stands on its own."""
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -50,6 +51,14 @@ _UNLESS = re.compile(
 )
 _REFUSED = re.compile(r"\bor\b|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}", re.IGNORECASE)
 _NOT_ONE = re.compile(r",? (?:and )?(?:not|instead of|rather than|no longer|never) \S")
+_NOT_THERE = re.compile(
+    r", (?:and )?(?:not|never|only) (?:in|on|at|to|from|with|by|for|via|through|into) \w[\w-]*(?: [\w-]+){0,3}$"
+    r"|, not (?!just\b|even\b|really\b|only\b)[a-z]{2,}s(?=,|$)"
+)
+_AND_WHEN = re.compile(
+    rf", (?:on )?(?:{'|'.join(WEEKDAYS)})s(?:,? (?:at )?\d{{1,2}}(?:[:.]\d\d)?(?: ?[ap]m)?)?(?=,|$)", re.IGNORECASE
+)
+"""The weekday and hour of what was said to be weekly: "weekly, Mondays 5 am"."""
 _LAST_OF_LIST = re.compile(r"(?:and|or|&) ", re.IGNORECASE)
 _TRAILING = re.compile(
     r"[\s,]+(?:now|btw|by the way|too|as well|please|pls|plz|currently|already|again|anyway|then|instead|though"
@@ -80,14 +89,19 @@ class Value:
         return self.date is not None or is_specific(self.said or self.words)
 
 
-def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE) -> Value | None:
+def read_value(
+    words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE, sentence: str = ""
+) -> Value | None:
     """Return the value that these words begin with, or None if it is not understood without the conversation.
 
-    Relative dates ("next Friday") become absolute ones, and "my" the possessive of the speaker.
+    Relative dates ("next Friday", "the 20th") become absolute ones, and "my" the possessive of the speaker. A day of
+    the month stays as it is in a `sentence` about what comes back every month.
     """
     text = _cut(" ".join(words.split()))
     if not text or GAP in text or _UNLESS.search(text) or _REFUSED.search(text):
         return None
+    if tense is Tense.FUTURE and not (_MONTHLY.search(sentence or text) or _RANGE.search(text)):
+        text = _NTH.sub(lambda match: _with_month(match, at), text)
     text, date = _resolve_dates(text, at, tense)
     bare = _ONE_OF_A_NUMBER.sub("1 ", text)
     if not text or _RELATIVE_TIME.search(text) or _DEICTIC.search(bare) or len(text.split()) > MAX_VALUE_WORDS:
@@ -131,11 +145,15 @@ def _cut_at_comma(text: str) -> str:
     if first is None or _is_list(text):
         return text
     behind = text[first.start() :]
+    if match := _NOT_THERE.match(behind):
+        return text[: first.start() + match.end()]
     if match := _NOT_ONE.match(behind):
         second = behind.find(",", match.end())
         if not is_specific(behind[1:] if second < 0 else behind[1:second]):
             return text[: first.start()]
         return text if second < 0 else text[: first.start() + second]
+    if match := _AND_WHEN.match(behind):
+        return text[: first.start() + match.end()]
     following = behind[1:].split()
     if len(following) <= 2 and following and is_specific(" ".join(following)):
         return text
@@ -169,6 +187,30 @@ def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, D
         end = date.stop
     whole = _DAY_TWICE.sub(r"\g<date>", " ".join("".join((*pieces, text[end:])).split()))
     return whole, dates[0] if len(dates) == 1 else None
+
+
+_NTH = re.compile(
+    r"\b(?P<lead>on|by|before|until|till|from|after|to) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
+    r"(?=$|,| (?:at|in|for|and|from|to)\b)"
+)
+
+
+_MONTHLY = re.compile(
+    r"\b(?:pay|pays|paid|salary|wages?|rent|payday|payroll|mortgage|pension|subscription|bills?|billed|invoiced?|every|each"
+    r"|monthly|always|usually|month)\b",
+    re.IGNORECASE,
+)
+"""Words of what comes back every month: "rent is due on the 1st"."""
+
+
+def _with_month(match: re.Match[str], at: datetime) -> str:
+    """Return "on 17 April" for "on the 17th": the first day of this number from the day of the turn on."""
+    number = int(match["day"])
+    for months in range(3):
+        month, year = (at.month - 1 + months) % 12 + 1, at.year + (at.month - 1 + months) // 12
+        if 0 < number <= monthrange(year, month)[1] and (months or number >= at.day):
+            return f"{match['lead']} {number} {MONTHS[month - 1]} {year}"
+    return match[0]
 
 
 _BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")

@@ -7,26 +7,31 @@ setting with its value, a contact, or a tool. To add a form, add a reader to `_R
 import re
 from dataclasses import replace
 
+from memory.dates import WEEKDAYS
 from memory.extraction.rules.nouns import read_noun
 from memory.extraction.rules.own import find_subject, own_statement, own_value
 from memory.extraction.rules.readings import ClauseContext
-from memory.extraction.rules.specifics import is_address, is_capital, is_specific
+from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.things import attribute_of
 from memory.extraction.rules.values import Value
 from memory.extraction.rules.words import LANGUAGES, words
 from memory.verbs import VERBS
 
-_ALWAYS = re.compile(r"(?P<always>always|never|do not ever|don't ever) (?P<verb>[a-z]+)(?P<rest> .+)?", re.IGNORECASE)
+_ALWAYS = re.compile(
+    r"(?P<always>always|never(?: ever)?|do not ever|don't ever) (?P<verb>[a-z-]+)(?P<rest> .+)?", re.IGNORECASE
+)
 _FORBIDDEN = re.compile(
-    r"(?:do not|don't|dont|pls don't|please don't|no longer|stop) (?P<verb>[a-z]+) (?P<rest>.+)", re.IGNORECASE
+    r"(?:do not|don't|dont|pls don't|please don't|no longer|stop) (?P<verb>[a-z-]+) (?P<rest>.+)", re.IGNORECASE
 )
 _FORBIDDEN_VERBS = words(
     "use touch commit push deploy merge change edit add put write send call ping recommend suggest mention include log "
     "store schedule book format rename delete remove run import explain apologize apologise translate contact email "
     "text install upgrade bump modify create generate mock start open reply answer give propose offer plan serve cook "
     "order buy treat mix disturb using committing pushing adding sending suggesting writing mocking calling giving "
-    "recommending deploying merging wake feed water share publish post invite show print quote"
+    "recommending deploying merging wake feed water share publish post invite show print quote hardcode hard-code "
+    "inline rebase squash amend force-push cherry-pick expose swallow cache disable bypass interpolate concatenate "
+    "truncate alter restart duplicate mutate patch stub indent nest wrap shorten abbreviate putting repeat repeating"
 )
 _NO_MORE = re.compile(
     r"(?P<what>no (?!more\b|need|problem|idea|worries|way|clue|rush|one|wonder|luck|longer|matter|doubt|reply|answer"
@@ -66,14 +71,15 @@ _CALL_ME = re.compile(
     re.IGNORECASE,
 )
 _REACH = re.compile(
-    r"(?P<verb>ping|e-?mail|call|ask|contact|write to|phone|ring|reach out to|reach|text|talk to|send"
-    r"|notify|tag|assign|cc|invite|dm|page) (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under"
+    r"(?P<verb>ping|e-?mail|call|ask|contact|write to|phone|ring|reach out to|reach|text|talk to"
+    r"|deal with|check with|send|notify|tag|assign|cc|invite|dm|page)"
+    r" (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under"
     r"|via|by|about"
     r"|for|with|in|when|over|if) .+)"
 )
 _SEND_TO = re.compile(
-    r"(?P<verb>send|forward|mail|email|report|escalate|assign|address|hand"
-    r"|give) (?P<what>[^,;]{2,60}?) to (?P<rest>[A-Za-z#@].+)",
+    r"(?P<verb>send|forward|mail|email|report|escalate|assign|address|hand|give|log|publish|upload|export|track|archive"
+    r"|ship|stream) (?P<what>[^,;]{2,60}?) to (?P<rest>[A-Za-z#@].+)",
     re.IGNORECASE,
 )
 _STYLE = re.compile(
@@ -89,8 +95,32 @@ _STYLE = re.compile(
 _REMIND = re.compile(r"[Rr]emind me (?P<rest>(?:to|about|on|at|in|of|every|tomorrow|next) .+)")
 
 
+_SCOPE = re.compile(
+    r"(?:for|in|on) (?P<which>this|the|our|all) (?P<what>(?:[\w-]+ ){0,3}(?:repo|repos|repository|repositories|project"
+    r"|projects|codebase|service|services|package|module|app|team|branch|client|customer|document|report|thread|chat))"
+    r"(?::|,|(?= (?:never|always|no|do not|don't)\b)) ?(?=\w)",
+    re.IGNORECASE,
+)
+
+
 def read_wish(said: ClauseContext, text: str) -> Statement | None:
-    """Read a wish that lasts, or a setting, in the imperative."""
+    """Read a wish that lasts, or a setting, in the imperative, for one project or all: "in this repo: no raw SQL"."""
+    match = _SCOPE.match(text)
+    if match is None:
+        return _read_order(said, text)
+    text = text[match.end() :]
+    if match["which"].lower() == "this" or match["what"].lower() in _ONLY_KINDS:
+        return _read_order(said, text)
+    statement = _read_order(said, text)
+    which = match["which"].lower()
+    where = f"{match[0].split()[0].lower()} {'their' if which == 'our' else which} {match['what']}"
+    return replace(statement, claim=f"{statement.claim} {where}") if statement else None
+
+
+_ONLY_KINDS = words("repo repository project codebase service package module app team branch document report chat")
+
+
+def _read_order(said: ClauseContext, text: str) -> Statement | None:
     is_polite = False
     if (match := _LEAD_LASTING.match(text)) and _POLITE.match(text, match.end()):
         # as it would be without it: "From now on, please answer in Portuguese"
@@ -125,11 +155,26 @@ def _without_me(text: str) -> str:
     return re.sub(r"\b(?:to me|with me|for me|me|everything(?= in))\b ?", "", text)
 
 
+def _own_order(said: ClauseContext, text: str) -> Value | None:
+    """Return the value of an order, in which "anything" stands on its own: "don't send me anything before 7am"."""
+    value = own_value(said, _ANYTHING.sub(r"any_\1", _without_me(text)))
+    return replace(value, words=value.words.replace("any_", "any")) if value else None
+
+
+def _weekly(text: str) -> str:
+    """Return what is never or always done on a weekday with the weekday in the plural: "on Fridays"."""
+    return _ON_WEEKDAY.sub(lambda match: f"on {match['day'].capitalize()}s", text)
+
+
+_ANYTHING = re.compile(r"\bany(thing|one|body)\b", re.IGNORECASE)
+_ON_WEEKDAY = re.compile(rf"\bon (?:an? )?(?P<day>{'|'.join(WEEKDAYS)})s?(?! the| \d)\b", re.IGNORECASE)
+
+
 def _always(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
     match = _ALWAYS.fullmatch(text)
     if match is None or match["verb"].lower() not in _LASTING_VERBS:
         return None
-    value = own_value(said, _without_me(f"{match['verb']}{match['rest'] or ''}"))
+    value = _own_order(said, _weekly(f"{match['verb']}{match['rest'] or ''}"))
     if value is None or len(value.words.split()) < 2:
         return None
     is_never = match["always"].lower() != "always"
@@ -143,7 +188,7 @@ def _forbidden(said: ClauseContext, text: str, *, lasts: bool) -> Statement | No
     match = _FORBIDDEN.fullmatch(text)
     if match is None or match["verb"].lower() not in _FORBIDDEN_VERBS:
         return None
-    value = own_value(said, _without_me(match["rest"]))
+    value = _own_order(said, match["rest"])
     if value is None or (
         value.words.split()[0] in ("the", "up", "to") and not value.is_specific and len(value.words.split()) < 3
     ):
@@ -162,7 +207,7 @@ def _forbidden(said: ClauseContext, text: str, *, lasts: bool) -> Statement | No
 _BASES = {
     "using": "use", "committing": "commit", "pushing": "push", "adding": "add", "sending": "send", "giving": "give",
     "suggesting": "suggest", "writing": "write", "mocking": "mock", "calling": "call", "deploying": "deploy",
-    "recommending": "recommend", "merging": "merge",
+    "recommending": "recommend", "merging": "merge", "putting": "put", "repeating": "repeat",
 }  # fmt: skip
 
 
@@ -198,7 +243,7 @@ def _reach(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
             what is None
             or whom is None
             or what.words.startswith(("the ", "a ", "an "))
-            or not (is_capital(whom.words) or is_address(whom.words.split()[0]))
+            or not (is_capital(whom.words) or is_address(whom.words.split()[0]) or is_technical(whom.words.split()[0]))
         ):
             return None
         words_ = f"{match['verb'].lower()} {what.words} to {whom.words}"
@@ -310,11 +355,19 @@ def _styled(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
     return _asks(said, f"to {words_}", value, attribute=f"wish:{words_.casefold()}")
 
 
-_LASTING_VERBS = (frozenset(VERBS) | _FORBIDDEN_VERBS) - words(
+_LASTING_VERBS = (frozenset(VERBS) | _FORBIDDEN_VERBS | words("round convert quote cite label reply")) - words(
     "be love like enjoy miss know want hate need struggle have"
 )
+_STYLED = (
+    "spelling|grammar|punctuation|indentation|quotes|tabs|spaces|bullets|bullet points|headings|sentences|paragraphs"
+    "|answers|replies|responses|summaries|messages|units|notation|style|format|dates|times|currency|prices|English"
+    "|Markdown|comments|docstrings|type hints|imports|commits|code blocks|line endings"
+)
 _POLITE_NOUN = re.compile(
-    r"(?:[a-z-]+ ){0,2}[a-z]{3,}s (?:as|in|with|without) [^,;]{3,60}?,? (?:please|pls|plz)(?=,|$)", re.IGNORECASE
+    r"(?:[a-z-]+ ){0,2}[a-z]{3,}s (?:as|in|with|without) [^,;]{3,60}?,? (?:please|pls|plz)(?=,|$)"
+    rf"|(?:(?!(?:no|the|an?|my|your|nice|good|great|thanks|for|with|to|of|me)\b)[\w-]+ ){{1,3}}(?:{_STYLED}),?"
+    r" (?:please|pls|plz)(?=,|$)",
+    re.IGNORECASE,
 )
 _KEEP = re.compile(r"keep (?P<rest>(?:the|our|all) [a-z]+ [^,;]{3,60})(?=,|;|$)", re.IGNORECASE)
 _ONE_THING = re.compile(r"(?:an?|the|this|that|these|those|my|our|it|one|two|three|\d+|me|in|up|to)\b", re.IGNORECASE)

@@ -64,6 +64,20 @@ def current(owner: Owner) -> list[str]:
         ("Our standup is at 10:30.", "Our standup is at 9:30 instead.", "The user's standup is at 10:30"),
         ("My favorite color is blue.", "My favorite color is green now.", "The user's favorite color is blue"),
         ("I play the guitar.", "I no longer play the guitar.", "The user plays the guitar"),
+        (
+            "Nadia owns the refunds module.",
+            "Nadia's on leave, Jens takes over refunds.",
+            "Nadia owns the refunds module",
+        ),
+        ("Nadia is release captain.", "Jens takes over as release captain.", "Nadia is release captain"),
+        ("The staging database is called shop_a.", "staging moved to shop_b", "The staging database is called shop_a"),
+        ("The Adyen timeout is 10 seconds.", "make the Adyen timeout 30 seconds", "The Adyen timeout is 10 seconds"),
+        ("retries: 4 with backoff", "retries: 6 with backoff", "Retries: 4 with backoff"),
+        (
+            "Release is planned for 12 December.",
+            "release slips to December 19, sales wants to check it",
+            "Release is planned for 12 December 2026",
+        ),
     ],
 )
 def test_a_statement_of_another_conversation_replaces_the_former(

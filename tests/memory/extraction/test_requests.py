@@ -1,0 +1,61 @@
+"""Standing orders: requests in the form of a question, prohibitions, and what they are about."""
+
+import pytest
+
+from tests.memory.extraction.spoken import claims
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (
+            "Can you always use grams, not ounces?",
+            "The user asks to always use grams, not ounces",
+        ),
+        ("oh and can you always round prices to 2 decimals", "The user asks to always round prices to 2 decimals"),
+        ("Could you not use emojis in the changelog?", "The user asks not to use emojis in the changelog"),
+        ("could you move my swim lesson to Tuesday from now on?", "The user asks to move their swim lesson to Tuesday"),
+        ("From now on, could you answer in Polish?", "The user asks to answer in Polish"),
+        ("Could you please never push to release branches?", "The user asks never to push to release branches"),
+        ("could you stop using semicolons?", "The user asks not to use semicolons"),
+        ("Would you mind not sending push messages after 10pm?", "The user asks not to send push messages after 10pm"),
+        ("don't call me before 9am please", "The user asks not to call before 9am"),
+        ("please don't schedule anything after 6pm", "The user asks not to schedule anything after 6pm"),
+        ("Canadian spelling please.", "The user asks for Canadian spelling"),
+        ("And metric units, please.", "The user asks for metric units"),
+    ],
+)
+def test_a_request_that_lasts_is_a_standing_order(text: str, claim: str) -> None:
+    assert claims(text) == [claim]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "can you add a test?",
+        "Can you always trust him?",
+        "can you not see it?",
+        "could you swim from there?",
+        "Would you mind?",
+        "Thanks for the messages please",
+        "a message please",
+    ],
+)
+def test_other_questions_order_nothing(text: str) -> None:
+    assert claims(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("never hardcode prices in views, it bit us twice", "The user asks never to hardcode prices in views"),
+        ("never run backfills on monday please", "The user asks never to run backfills on Mondays"),
+        ("keep tokens in Vault, never in env files", "The user asks to keep tokens in Vault, never in env files"),
+        ("for this repo: never mock the clock in tests, only in fixtures",
+         "The user asks never to mock the clock in tests, only in fixtures"),
+        ("in the gateway service, always use tabs", "The user asks to always use tabs in the gateway service"),
+        ("For all repos: no merge commits please", "The user asks for no merge commits for all repos"),
+    ],
+)  # fmt: skip
+def test_prohibitions_keep_their_exceptions_and_what_they_hold_for(text: str, claim: str) -> None:
+    assert claims(text) == [claim]
