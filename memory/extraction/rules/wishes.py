@@ -224,8 +224,14 @@ def _no_more(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None
         or len(value.words.split()) > 9
     ):
         return None
+    if not lasts and _FOR_A_WHILE.search(value.words):
+        return None
     words_ = value.words[:1].lower() + value.words[1:]
     return _asks(said, f"for {words_}", value, attribute=f"wish:{words_.casefold()}", liking="wants")
+
+
+_FOR_A_WHILE = re.compile(r" for (?:at least |about |the next )?[\w-]+ (?:hours?|days?|weeks?|months?)$")
+"""The end of what somebody must not do for some time, which is advice more often than a wish of the speaker."""
 
 
 def _named(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:

@@ -39,6 +39,7 @@ def test_a_request_that_lasts_is_a_standing_order(text: str, claim: str) -> None
         "Would you mind?",
         "Thanks for the messages please",
         "a message please",
+        "The physio says it is strained. no stairs for ten days",
     ],
 )
 def test_other_questions_order_nothing(text: str) -> None:
