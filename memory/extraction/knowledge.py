@@ -27,8 +27,6 @@ RELATIONSHIP_TYPES = ("RELATED_TO", "PART_OF", "LOCATED_IN", "WORKS_FOR", "KNOWS
 ENTITY_TYPES = ("person", "organization", "place", "product", "event", "animal", "work", "concept")
 """The types of entities that extractors distinguish. Clients may store any type."""
 
-_ORDERED = re.compile(r"\S+(?: \S+){0,3} asks to ")
-"""The beginning of a claim about what somebody asks for, which concerns the thing."""
 RELATIONSHIP_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
 MAX_EXTRACTED_ITEMS = 200
@@ -263,11 +261,10 @@ class ExtractionCheck:
         return "" if all(self.concerns(fact, self._claims[number]) for number in referred) else "reference"
 
     def concerns(self, fact: ExtractedFact, claim: str) -> bool:
-        """Return True if an older claim is about an entity of the fact, or the user; else if they share a word."""
+        """Return True if an older claim is about an entity of the fact or the user; of things, if they share a word."""
         names, folded = [name for entity in fact.entities for name in self._names_of[entity]], fold_text(fact.claim)
         names += ["user"] if is_named("user", folded) else []
-        is_about_a_thing = folded.startswith("the user's ") or _ORDERED.match(folded) is not None
-        if not names or is_about_a_thing:
+        if not names or re.match(r"the user's |\S+(?: \S+){0,3} asks to ", folded):
             return not word_stems(folded).isdisjoint(word_stems(claim))
         return any(is_named(name, claim) for name in names)
 

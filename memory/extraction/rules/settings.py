@@ -53,6 +53,8 @@ _SETTING = re.compile(
 )
 _CUT_OFF = re.compile(rf" (?-i:[A-Z])|, (?:{'|'.join(WEEKDAYS)})\b", re.IGNORECASE)
 """What goes on behind a value that was cut: a longer name, or a list of days."""
+_ORDERS = words("call name use put set keep drop rename create make take add move delete remove leave give pick")
+"""What begins an order about a thing instead of its name: "call the table invoices_b"."""
 _PART = re.compile(r"[,;] (?:and )?| and ")
 _IDENTIFIER = re.compile(r"(?=.*[A-Za-z])(?:.*[\d_./:@#-].*|[a-z]+[A-Z]\w*)")
 MAX_PARTS = 8
@@ -110,7 +112,7 @@ def _setting(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     if noun is None:
         # a server or a table is any, unless its own name says which
         bare = label.removeprefix("the ")
-        if not bare.replace(" ", "").isalpha() or is_technical(bare):
+        if not bare.replace(" ", "").isalpha() or is_technical(bare) or bare.split()[0].lower() in _ORDERS:
             return None
         noun = Noun(label=bare[:1].upper() + bare[1:], key=bare.casefold(), is_name=False, is_plural=False)
     return make_thing(said, noun, Reading(verb="is", attribute="value", value=value)) if value else None

@@ -29,7 +29,38 @@ _GOT = re.compile(
     r".+ got the (?:job|results?|keys|letter|email|message|call|news)|.+ got an? (?:coffee|tea"
     r"|drink|beer|sandwich|snack|call|text|message|email)"
 )
-_READERS = (_GOT, _UNTIMED, _BARE_NEED, _RARE, _BARE_ADJECTIVE, _ALWAYS_DID)
+_OF_NOTHING = re.compile(
+    r"(?:Their|Its|This|That|These|Those|They|It|His|Her) .+|.+ (?:has|have) (?:\d+|nobody.*|no one.*)"
+)
+"""A claim about something that it does not name."""
+_OF_ANY = re.compile(
+    r"(?:The |the user's )?(?:id|latest|volume|path|key|value|file|column|output|result|log|dump|pod|row|line|count"
+    r"|total) (?:is|was|has|are|dies|gets?) .+",
+    re.IGNORECASE,
+)
+"""A claim about a thing of which there are many, without its name: "The id is int4"."""
+_FAILING = re.compile(
+    r".+ (?:crash(?:es|ed)?|dies with|fails?|failed|hangs|hung|times out|timed out|throws|segfaults|panics)\b.*"
+    r"|.+ (?:is|are) (?:(?!\bnot\b)[\w-]+ )*too [a-z]+"
+)
+"""What goes wrong for now."""
+_ON_THE_PHONE = re.compile(
+    r".+ had [A-Z].* on the phone.*|.+ (?:found|sent|saw|lost) the [a-z]+|The user starts? on \d.*"
+)
+_STOP_WORD = re.compile(r".+ decided (?:on|to go with) (?:WHEN|IF|AND|OR|NOT|THEN|ELSE|IN|ON|SO|FINE|YES|OK)")
+_READERS = (
+    _OF_NOTHING,
+    _OF_ANY,
+    _FAILING,
+    _ON_THE_PHONE,
+    _STOP_WORD,
+    _GOT,
+    _UNTIMED,
+    _BARE_NEED,
+    _RARE,
+    _BARE_ADJECTIVE,
+    _ALWAYS_DID,
+)
 _WHERE = re.compile(r" (?:at|in|on|with|for|from|near|about|of|as|to) ")
 
 

@@ -1,9 +1,8 @@
 """Values of claims about things: the words after a verb, cut to a phrase that stands on its own."""
 
 import re
-from calendar import monthrange
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memory.dates import MONTHS, WEEKDAYS, Bound, DateMention, DateUnit, Tense, find_dates
 from memory.extraction.rules.phrases import GAP, possessive
@@ -102,7 +101,7 @@ def read_value(
         return None
     if tense is Tense.FUTURE and not (_MONTHLY.search(sentence or text) or _RANGE.search(text)):
         text = _NTH.sub(lambda match: _with_month(match, at), text)
-    text, date = _resolve_dates(text, at, tense)
+    text, date = _resolve_dates(text, at, Tense.PAST if tense and _FROM_DAY.fullmatch(text) else tense)
     bare = _ONE_OF_A_NUMBER.sub("1 ", text)
     if not text or _RELATIVE_TIME.search(text) or _DEICTIC.search(bare) or len(text.split()) > MAX_VALUE_WORDS:
         return None
@@ -189,6 +188,8 @@ def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, D
     return whole, dates[0] if len(dates) == 1 else None
 
 
+_FROM_DAY = re.compile(r"from (?:the )?(?:\d{1,2}(?:st|nd|rd|th)? (?:of )?[A-Za-z]+|[A-Za-z]+ \d{1,2}(?:st|nd|rd|th)?)")
+"""What something is of a day that is over: "the latest backup is from 9 April"."""
 _NTH = re.compile(
     r"\b(?P<lead>on|by|before|until|till|from|after|to) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
     r"(?=$|,| (?:at|in|for|and|from|to)\b)"
@@ -203,13 +204,19 @@ _MONTHLY = re.compile(
 """Words of what comes back every month: "rent is due on the 1st"."""
 
 
+MAX_DAYS_AHEAD = 16
+
+
 def _with_month(match: re.Match[str], at: datetime) -> str:
-    """Return "on 17 April" for "on the 17th": the first day of this number from the day of the turn on."""
+    """Return "on 17 April" for "on the 17th": the next day of this number, if it is near.
+
+    People name a day that is further ahead without its month only where they have said the month before.
+    """
     number = int(match["day"])
-    for months in range(3):
-        month, year = (at.month - 1 + months) % 12 + 1, at.year + (at.month - 1 + months) // 12
-        if 0 < number <= monthrange(year, month)[1] and (months or number >= at.day):
-            return f"{match['lead']} {number} {MONTHS[month - 1]} {year}"
+    for days in range(MAX_DAYS_AHEAD + 1):
+        day = at + timedelta(days=days)
+        if day.day == number:
+            return f"{match['lead']} {number} {MONTHS[day.month - 1]} {day.year}"
     return match[0]
 
 

@@ -224,12 +224,14 @@ def _no_more(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None
         or len(value.words.split()) > 9
     ):
         return None
-    if not lasts and _FOR_A_WHILE.search(value.words):
+    if not lasts and (_FOR_A_WHILE.search(value.words) or _REASON.match(text, len(value.words))):
         return None
     words_ = value.words[:1].lower() + value.words[1:]
     return _asks(said, f"for {words_}", value, attribute=f"wish:{words_.casefold()}", liking="wants")
 
 
+_REASON = re.compile(r",? so\b")
+"""What makes "no milk in the house" a reason for what follows, and no wish."""
 _FOR_A_WHILE = re.compile(r" for (?:at least |about |the next )?[\w-]+ (?:hours?|days?|weeks?|months?)$")
 """The end of what somebody must not do for some time, which is advice more often than a wish of the speaker."""
 

@@ -60,3 +60,8 @@ def test_other_questions_order_nothing(text: str) -> None:
 )  # fmt: skip
 def test_prohibitions_keep_their_exceptions_and_what_they_hold_for(text: str, claim: str) -> None:
     assert claims(text) == [claim]
+
+
+def test_what_is_missing_is_no_wish_where_it_is_a_reason() -> None:
+    assert claims("no milk in the house so water it is") == []
+    assert claims("no emojis in commit messages, it is a rule") == ["The user asks for no emojis in commit messages"]

@@ -225,7 +225,7 @@ def test_a_child_grows_older(user: Owner) -> None:
     extract_sentences(user, "My son is 7.", "My daughter is 4.", days=0)
     extract_sentences(user, "My son is 8.", days=60)
 
-    assert current(user) == ["The user's daughter is 4", "The user's son is 8"]
+    assert current(user) == ["The user's daughter is 4 years old", "The user's son is 8 years old"]
 
 
 def test_a_gym_and_a_migration_end_no_job_and_no_home(user: Owner) -> None:
