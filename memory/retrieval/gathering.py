@@ -16,7 +16,7 @@ from memory.kinds import Kind, all_kinds, kinds_where
 from memory.models.statements import Ids, half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import ENDED, Candidate, Metric
-from memory.retrieval.kept_plans import keeps_plan, name_partition
+from memory.retrieval.kept_plans import admit_shape, keeps_plan, name_partition
 from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, RecallContext, Retriever, VisibleRows
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Query, Scope
@@ -118,7 +118,7 @@ def gather_candidates(
     if not applying:
         return GatheredCandidates(candidates=[], metrics=[], dropped=[])
     names = [retriever.name for retriever in applying]
-    statement = build_gathering_statement(gathering_shape(owner, query, analysis, names))
+    statement = build_gathering_statement(admit_shape(gathering_shape(owner, query, analysis, names)))
     values = {**owner_params(owner, now=context.now), **query_params(query, analysis, context)}
     values["candidates"] = limit or candidate_limit(query, analysis, names)
     for retriever in applying:

@@ -9,8 +9,9 @@ times as long to make and four times the memory, and would be made again after e
 """
 
 import re
+from dataclasses import replace
 
-from memory.retrieval.plans import QueryAnalysis
+from memory.retrieval.plans import GatheringShape, QueryAnalysis
 from memory.retrieval.queries import Query
 
 MAX_ROWS = 20_000
@@ -20,7 +21,11 @@ MAX_PARTITIONS = 4
 
 VECTORS = re.compile(r"\bFROM memory_vectors\b(?: AS (\w+))?")
 
+MAX_SHAPES = 16
+"""Shapes of questions that a process keeps plans for, the first that it meets: a session holds all of them."""
+
 _partitions: set[str] = set()
+_shapes: set[GatheringShape] = set()
 
 
 def keeps_plan(query: Query, analysis: QueryAnalysis) -> bool:
@@ -35,6 +40,16 @@ def admit_partition(partition: str) -> bool:
     if partition and len(_partitions) < MAX_PARTITIONS:
         _partitions.add(partition)
     return partition in _partitions
+
+
+def admit_shape(shape: GatheringShape) -> GatheringShape:
+    """Return the shape, or if this process keeps plans for many others already, one whose plan is not kept."""
+    if not shape.keeps_plan or shape in _shapes:
+        return shape
+    if len(_shapes) >= MAX_SHAPES:
+        return replace(shape, keeps_plan=False, partition="")
+    _shapes.add(shape)
+    return shape
 
 
 def name_partition(statement: str, partition: str) -> str:

@@ -179,10 +179,13 @@ PARTITION = (
     "NULL::text AS partition"
     if settings.DATABASE_IS_DISTRIBUTED
     else """
-    (SELECT tableoid::regclass::text FROM memory_vectors
+    (SELECT CASE WHEN has_table_privilege(tableoid, 'SELECT') THEN tableoid::regclass::text END FROM memory_vectors
         WHERE account_id = %(account_id)s ORDER BY memory_id LIMIT 1) AS partition"""
 )
-"""The partition with the account's vectors, by an index that has their order. A distributed database has shards."""
+"""The partition with the account's vectors, by an index that has their order, if it may be read by itself.
+
+A distributed database has shards. `manage.py migrate` lets the application's role read partitions.
+"""
 
 HAS_PASSAGES = """
     EXISTS (SELECT FROM memory_vectors

@@ -30,6 +30,11 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
     AND c.relname LIKE 'memory\\_audit\\_%'
 ORDER BY c.relname
 """
+READ_PARTITIONS = """
+SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = to_regclass('memory_vectors') AND c.relkind = 'r' ORDER BY c.relname
+"""
+"""The partitions of vectors, which recalls name (`memory.retrieval.kept_plans`)."""
 ADDED_TO = ("memory_audit_log", "memory_audit_late")
 """Tables that the application's role adds entries to. A trigger moves those of the second to the first."""
 
@@ -41,6 +46,7 @@ GRANTS = (
     "REVOKE ALL ON {audit} FROM {role}",
     "GRANT SELECT, INSERT ON {added_to} TO {role}",
 )
+GRANT_PARTITIONS = "GRANT SELECT ON {partitions} TO {role}"
 
 FIND_ROLE = "SELECT 1 FROM pg_roles WHERE rolname = %s"
 
@@ -122,6 +128,8 @@ def grant_rights() -> None:
         audit = [name for (name,) in cursor.fetchall()]
         cursor.execute(OWN_TABLES)
         tables = [name for (name,) in cursor.fetchall()]
+        cursor.execute(READ_PARTITIONS)
+        partitions = [name for (name,) in cursor.fetchall()]
         if not {*ADDED_TO} <= {*audit}:
             return
         named = {
@@ -130,8 +138,9 @@ def grant_rights() -> None:
             "tables": join_names(tables),
             "audit": join_names(audit),
             "added_to": join_names(ADDED_TO),
+            "partitions": join_names(partitions),
         }
-        for statement in GRANTS:
+        for statement in (*GRANTS, *([GRANT_PARTITIONS] if partitions else [])):
             cursor.execute(sql.SQL(statement).format(**named).as_string(cursor.connection))
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -14,11 +15,17 @@ from psycopg.errors import InsufficientPrivilege
 from memory.audit import record_audit
 from memory.models import Account
 from memory.owner import Owner
+from memory.retrieval.query_analysis import analyze_query
+from memory.services.embedding.vector_index import find_partitions
 from memory_project.embedded.postgres import APPLICATION_ROLE
 from memory_project.postgresql.roles import create_application_role, grant_rights, owner_connection
 from tests.memory.audits import run_deferred_trigger
+from tests.memory.crowds import AGENT_ROWS, crowd
+from tests.memory.gatherings import asked, gathered, recall_context
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = asked("word3 word77", angle=0.3)
 
 
 @pytest.fixture
@@ -91,6 +98,28 @@ def test_the_application_reads_and_writes_rows(application: "psycopg.Connection[
 
     assert changed.rowcount == 1
     assert application.execute("SELECT count(*) FROM memories").fetchone() == (0,)
+
+
+@pytest.mark.usefixtures("application")
+def test_a_recall_by_the_application_keeps_its_plan(account: Account) -> None:
+    """Its statement names the partition of the account's vectors, which has rights of its own."""
+    agent, *_ = crowd(account, rows=AGENT_ROWS)
+    [partition] = find_partitions(account.id)
+
+    def recall() -> tuple[str, set[UUID]]:
+        analysis = analyze_query(agent, QUESTION, recall_context(agent))
+        found = gathered(agent, QUESTION, analysis, "lexical", "vector")
+        return analysis.partition, {each.id for each in found.candidates}
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL ROLE {APPLICATION_ROLE}")
+        read, found = recall()
+        cursor.execute(f"RESET ROLE; REVOKE SELECT ON {partition} FROM {APPLICATION_ROLE}")
+        cursor.execute(f"SET LOCAL ROLE {APPLICATION_ROLE}")
+        unread, found_too = recall()
+
+    assert (read, unread) == (partition, "")
+    assert found == found_too != set()
 
 
 def test_the_application_adds_entries_and_erases_their_texts(

@@ -11,8 +11,16 @@ from memory.models.statements import PREPARED_AFTER
 from memory.models.vectors import Vector
 from memory.owner import Owner
 from memory.retrieval import kept_plans
-from memory.retrieval.gathering import GatheredCandidates
-from memory.retrieval.kept_plans import MAX_PARTITIONS, MAX_ROWS, admit_partition, keeps_plan, name_partition
+from memory.retrieval.gathering import GatheredCandidates, gathering_shape
+from memory.retrieval.kept_plans import (
+    MAX_PARTITIONS,
+    MAX_ROWS,
+    MAX_SHAPES,
+    admit_partition,
+    admit_shape,
+    keeps_plan,
+    name_partition,
+)
 from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.query_analysis import analyze_query
 from memory.services.embedding.vector_index import find_partitions
@@ -33,11 +41,14 @@ WHERE statement LIKE '%%begun AS MATERIALIZED%%' AND statement LIKE %s"""
 @pytest.fixture(autouse=True)
 def partitions() -> Iterator[set[str]]:
     """The partitions that this process keeps plans for: none before the test."""
-    former = set(kept_plans._partitions)
-    kept_plans._partitions.clear()
+    kept = kept_plans._partitions, kept_plans._shapes
+    former = [set(each) for each in kept]
+    for each in kept:
+        each.clear()
     yield kept_plans._partitions
-    kept_plans._partitions.clear()
-    kept_plans._partitions.update(former)
+    for each, before in zip(kept, former, strict=True):
+        each.clear()
+        each.update(before)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +76,14 @@ def test_a_process_keeps_plans_for_the_first_partitions_that_it_is_asked_about()
 
     assert [admit_partition(name) for name in names] == [True] * MAX_PARTITIONS + [False]
     assert [admit_partition(name) for name in names] == [True] * MAX_PARTITIONS + [False]
+
+
+def test_a_process_keeps_plans_for_the_first_shapes_of_questions_that_it_meets(owner: Owner) -> None:
+    analysis = QueryAnalysis(docs=1)
+    shapes = [gathering_shape(owner, WORDS, analysis, [f"retriever {number}"]) for number in range(MAX_SHAPES + 1)]
+
+    assert [admit_shape(shape).keeps_plan for shape in shapes] == [True] * MAX_SHAPES + [False]
+    assert admit_shape(shapes[0]) == shapes[0]
 
 
 def test_a_partition_replaces_the_table_wherever_it_is_read() -> None:
