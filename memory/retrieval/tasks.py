@@ -23,7 +23,7 @@ _DO = (
 _TASK = re.compile(
     r"(?:(?:please|hi|hey|hello|ok|okay|and|now|then|also|let['’]s|(?:can|could|would|will) (?:you|we)|"
     r"i(?:['’]d| would)? (?:want|need|like|have) (?:you )?to|we (?:want|need|have) to),? )*"
-    rf"(?:{_DO}|find|get)\b",
+    rf"(?:{_DO}|find|get)\b(?! (?:of|for|history|status|date|number|details|\w{{1,2}} (?:was|is))\b)",
     re.IGNORECASE,
 )
 _ADVICE = re.compile(

@@ -57,7 +57,10 @@ def erase_episodes(owner: Owner, conversation_id: str, episode_id: UUID | None, 
     """Erase the episodes of a conversation that the owner sees, or one of them. Raises NotFound for none."""
     rows = episodes_of_conversation(owner, conversation_id, now=now)
     ids = list((rows.filter(id=episode_id) if episode_id else rows).values_list("id", flat=True))
+    if episode_id and not ids:
+        raise NotFound("no such episode")
     counts = erase_derived(owner, ids, now=now)
+    # another call may have erased it meanwhile
     if episode_id and not counts[Kind.EPISODE]:
         raise NotFound("no such episode")
     return counts

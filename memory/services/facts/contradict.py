@@ -4,10 +4,9 @@ Every writer looks under the lock of the holder (`lock_holder`), so that of two 
 the second sees the first. Which claims contradict each other is decided by `extraction.rules.attributes`.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from django.db import transaction
@@ -18,6 +17,7 @@ from memory.dates import Tense, find_dates
 from memory.errors import Conflict
 from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning
 from memory.extraction.rules.denials import opposites_of
+from memory.extraction.rules.words import CITIES, COUNTRIES, REGIONS
 from memory.identity import fact_identity, normalize_claim
 from memory.masking import masks_secrets
 from memory.models import Account, Certainty, Fact, Kind, Temporal
@@ -30,7 +30,7 @@ from memory.services.facts.supersede import supersede_fact
 
 MAX_CANDIDATES = 500
 """Facts that are compared with the claims of one extraction: those of their subjects and attributes, newest first."""
-_PLACE = re.compile(r"(?:the )?[A-Z][\w'’.-]*(?:,? (?:[A-Z][\w'’.-]*|of|the|de|da|do|la|le|am|an|upon))*")
+_PLACES = CITIES | COUNTRIES | REGIONS
 FOR_GOOD = frozenset({"birthplace", "birthday"})
 """Attributes that stay true of events in the past: "was born in Porto"."""
 
@@ -125,10 +125,14 @@ def is_old_move(draft: FactDraft) -> bool:
 
 
 def is_former_residence(draft: FactDraft) -> bool:
-    """Return True for a move that a client calls past, or says a time of: "moved to Porto as a child"."""
+    """Return True for a move that a client calls past or says a time of, and for one to what may be no place.
+
+    "Ana moved to Porto as a child", "in 2001", "to Marketing".
+    """
     parts = read_meaning(draft.claim).parts
-    is_place = parts is not None and _PLACE.fullmatch(parts.value) is not None
-    return draft.temporal != Temporal.CURRENT or not is_place
+    is_place = parts is not None and not _PLACES.isdisjoint(parts.value.split(", "))
+    has_time = bool(find_dates(draft.claim, at=draft.said_at or datetime.now(UTC), tense=Tense.PAST))
+    return draft.temporal != Temporal.CURRENT or not is_place or has_time
 
 
 def find_policy(owner: Owner) -> str:

@@ -119,6 +119,10 @@ def test_the_account_comes_before_the_installation(
         (LISBON, {"certainty": "uncertain"}),
         (LISBON, {"valid_from": day(-900)}),
         ("Ana moved to Lisbon as a child", {}),
+        ("Ana moved to Lisbon in 2001", {}),
+        ("Ana moved to Lisbon ten years ago", {}),
+        ("Ana moved to Marketing", {}),
+        ("Ana moved to Team Blue", {}),
         ("Ana moved to Lisbon", {"temporal": "past"}),
     ],
 )
