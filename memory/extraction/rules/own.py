@@ -20,7 +20,7 @@ _FOR = re.compile(r"(?P<what>.+?) (?:for|as) (?P<thing>.+)")
 def own_value(said: ClauseContext, text: str, *, is_past: bool = False) -> Value | None:
     """Return a value in a clause about the speaker, in which "my" becomes "their"."""
     tense = Tense.PAST if is_past else Tense.FUTURE
-    value = read_value(text, at=said.turn.timestamp, speaker=said.speaker, tense=tense, sentence=said.clause.text)
+    value = read_value(text, at=said.turn.timestamp, speaker=said.speaker, tense=tense)
     return replace(value, words=value.words.replace(possessive(said.speaker.label), "their")) if value else None
 
 

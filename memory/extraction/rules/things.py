@@ -245,7 +245,7 @@ _GIVING = words("give pay send charge cost allow deliver teach")
 
 
 def _value(said: ClauseContext, words_: str) -> Value | None:
-    return read_value(words_, at=said.turn.timestamp, speaker=said.speaker, sentence=said.clause.text)
+    return read_value(words_, at=said.turn.timestamp, speaker=said.speaker)
 
 
 def _changed(said: ClauseContext, match: re.Match[str]) -> Reading | None:

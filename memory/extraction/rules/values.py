@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from memory.dates import MONTHS, WEEKDAYS, Bound, DateMention, DateUnit, Tense, find_dates
 from memory.extraction.rules.phrases import GAP, possessive
@@ -88,19 +88,15 @@ class Value:
         return self.date is not None or is_specific(self.said or self.words)
 
 
-def read_value(
-    words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE, sentence: str = ""
-) -> Value | None:
+def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE) -> Value | None:
     """Return the value that these words begin with, or None if it is not understood without the conversation.
 
-    Relative dates ("next Friday", "the 20th") become absolute ones, and "my" the possessive of the speaker. A day of
-    the month stays as it is in a `sentence` about what comes back every month.
+    Relative dates ("next Friday") become absolute ones, and "my" the possessive of the speaker. "The 20th" stays as it
+    is: of which month, people have often said before.
     """
     text = _cut(" ".join(words.split()))
     if not text or GAP in text or _UNLESS.search(text) or _REFUSED.search(text):
         return None
-    if tense is Tense.FUTURE and not (_MONTHLY.search(sentence or text) or _RANGE.search(text)):
-        text = _NTH.sub(lambda match: _with_month(match, at), text)
     text, date = _resolve_dates(text, at, Tense.PAST if tense and _FROM_DAY.fullmatch(text) else tense)
     bare = _ONE_OF_A_NUMBER.sub("1 ", text)
     if not text or _RELATIVE_TIME.search(text) or _DEICTIC.search(bare) or len(text.split()) > MAX_VALUE_WORDS:
@@ -190,36 +186,6 @@ def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, D
 
 _FROM_DAY = re.compile(r"from (?:the )?(?:\d{1,2}(?:st|nd|rd|th)? (?:of )?[A-Za-z]+|[A-Za-z]+ \d{1,2}(?:st|nd|rd|th)?)")
 """What something is of a day that is over: "the latest backup is from 9 April"."""
-_NTH = re.compile(
-    r"\b(?P<lead>on|by|before|until|till|from|after|to) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
-    r"(?=$|,| (?:at|in|for|and|from|to)\b)"
-)
-
-
-_MONTHLY = re.compile(
-    r"\b(?:pay|pays|paid|salary|wages?|rent|payday|payroll|mortgage|pension|subscription|bills?|billed|invoiced?|every|each"
-    r"|monthly|always|usually|month)\b",
-    re.IGNORECASE,
-)
-"""Words of what comes back every month: "rent is due on the 1st"."""
-
-
-MAX_DAYS_AHEAD = 16
-
-
-def _with_month(match: re.Match[str], at: datetime) -> str:
-    """Return "on 17 April" for "on the 17th": the next day of this number, if it is near.
-
-    People name a day that is further ahead without its month only where they have said the month before.
-    """
-    number = int(match["day"])
-    for days in range(MAX_DAYS_AHEAD + 1):
-        day = at + timedelta(days=days)
-        if day.day == number:
-            return f"{match['lead']} {number} {MONTHS[day.month - 1]} {day.year}"
-    return match[0]
-
-
 _BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")
 _RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) ")
 _DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
