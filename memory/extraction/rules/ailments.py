@@ -1,10 +1,10 @@
 """Words for conditions that people have, for what brings them on, and for what they take against them."""
 
 _CONDITIONS = (
-    "asthma|dyslexia|dyscalculia|dyspraxia|adhd|add|autism|ocd|ptsd|epilepsy|diabetes|hay ?fever|eczema|psoriasis"
-    "|rosacea|arthritis|osteoarthritis|osteoporosis|sciatica|scoliosis|tinnitus|ibs|crohn's(?: disease)?|colitis"
-    "|c(?:o)?eliac(?: disease)?|reflux|heartburn|migraines?|insomnia|sleep apno?ea|narcolepsy|vertigo|anaemia|anemia"
-    "|lupus|fibromyalgia|gout|glaucoma|cataracts?|endometriosis|pcos|ms|multiple sclerosis|parkinson's(?: disease)?"
+    "asthma|dyslexia|dyscalculia|dyspraxia|(?i:adhd|ocd|ptsd|ibs|pcos)|ADD|MS|autism|epilepsy|diabetes|hay ?fever"
+    "|eczema|psoriasis|rosacea|arthritis|osteoarthritis|osteoporosis|sciatica|scoliosis|tinnitus|crohn's(?: disease)?"
+    "|colitis|c(?:o)?eliac(?: disease)?|reflux|heartburn|migraines?|insomnia|sleep apno?ea|narcolepsy|vertigo|anaemia"
+    "|anemia|lupus|fibromyalgia|gout|glaucoma|cataracts?|endometriosis|multiple sclerosis|parkinson's(?: disease)?"
     "|alzheimer's(?: disease)?|dementia|cancer|leuka?emia|hepatitis|long covid|hypertension|hypotension"
     "|(?:high|low) blood pressure|high cholesterol|hypothyroidism|hyperthyroidism|hashimoto's|tendonitis|tendinitis"
     "|plantar fasciitis|carpal tunnel(?: syndrome)?|bipolar(?: disorder)?|anxiety|depression|dyspraxia|stammer|stutter"

@@ -13,8 +13,8 @@ from memory.extraction.rules.names import NAME
 from memory.extraction.rules.words import LANGUAGES
 
 _TAIL = (
-    r"(?P<tail>\s*[,.;:!(–—-].*| (?:because|as|since|so|but|and|though|although|yet|either|too|btw|actually|you know"
-    r"|and neither|unfortunately|sadly)\b.*)?"
+    r"(?P<tail>(?:\s*[,.;:!(–—]|\s+-).*| (?:because|as|since|so|but|and|though|although|yet|either|too|btw|actually"
+    r"|you know|and neither|unfortunately|sadly)\b.*)?"
 )
 _DAY = rf"(?:{'|'.join(WEEKDAYS)})"
 RECURRING = (
