@@ -118,6 +118,14 @@ def test_common_forms_become_claims(text: str, claim: str) -> None:
         "I ride a dragon lol",
         "I live in a palace. lol",
         "Hi, I'm Swedish.",
+        "Hi, I'm Back!",
+        "Hello, I'm Done.",
+        "Hi, I'm Diabetic.",
+        "hi I'm Vegan, any ideas?",
+        "Hi, I'm Pregnant and tired.",
+        "Hey, I'm Seasick.",
+        "Hello, I'm Teacher.",
+        "Hi all, this is Urgent!",
         "I have cancer-free lungs.",
         "I have anxiety-inducing mail.",
         "I have depression-era coins.",
@@ -241,6 +249,15 @@ def test_a_new_value_ends_the_earlier_one(known: str, text: str) -> None:
     facts = said(text, known=[known]).facts
 
     assert any(1 in (*fact.contradicts, *fact.corrects) for fact in facts)
+
+
+def test_a_greeting_replaces_no_known_name() -> None:
+    known = ["The user's name is Odile"]
+
+    assert said("Hi, I'm Tamsin.", known=known).facts == ()
+    assert said("My name is Odile.", "Hi, I'm Tamsin.").facts[1:] == ()
+    assert [fact.claim for fact in said("Hi, I'm Odile.", known=known).facts] == ["The user's name is Odile"]
+    assert only(said("Hi, my name is Tamsin.", known=known)).contradicts == (1,)
 
 
 @pytest.mark.parametrize(
