@@ -19,6 +19,19 @@ CONDITION = (
 )
 """Pattern of a condition, with its article and words for its degree."""
 
+_BODY = (
+    r"(?:(?:left|right|lower|upper|whole|big|other) )*(?:hands?|fingers?|thumbs?|wrists?|elbows?|arms?|shoulders?|neck"
+    r"|back|spine|hips?|knees?|ankles?|foot|feet|heels?|toes?|legs?|joints?|jaws?|eyes?|ears?|face|head|scalp|skin"
+    r"|lungs?|chest|breasts?|stomach|bowels?|liver|kidneys?|bladder|throat|blood|bones?|heart|brain)"
+)
+CONDITION_WHERE = (
+    rf"(?: in (?:(?:my|his|her|their|the|both|one|either|each) )*{_BODY}"
+    r"| in (?:the )?(?:springtime|spring|summer|autumn|fall|winter|mornings?|evenings?|cold|heat|sun)"
+    r"| in (?!(?:an?|my|his|her|our|their|the|this|that|these|those|some|every|each|all|both|one|video|games?)\b)"
+    r"[a-z]+(?: [a-z]+)?)"
+)
+"""Pattern of where or when somebody has a condition; "stutter in my game" is none, as the game has it."""
+
 SYMPTOM = (
     r"(?:(?:an?|the|really|such|quite) )*(?:(?:bad|terrible|awful|horrible|severe|splitting|mild|itchy|nasty|really bad"
     r"|skin|panic|stomach|tummy|asthma|acid|hot) )*(?:migraines?|headaches?|heartburn|hives|rash(?:es)?|reflux|cramps?"
