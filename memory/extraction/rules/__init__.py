@@ -33,7 +33,7 @@ from memory.extraction.knowledge import (
     spoken_turns,
 )
 from memory.extraction.rules.asides import read_asides
-from memory.extraction.rules.attributes import PERSONAL
+from memory.extraction.rules.attributes import PERSONAL, differs
 from memory.extraction.rules.beginnings import read_beginning
 from memory.extraction.rules.contacts import restate_changed_contact
 from memory.extraction.rules.corrections import (
@@ -183,9 +183,15 @@ class _Reader:
     def of_sentence(self, said: ClauseContext, *, is_asserted: bool) -> Iterator[Statement]:
         """Yield what a sentence says beside its clauses, or only whom a question or a report speaks of."""
         said = replace(said, clause=replace(said.clause, text=said.clause.sentence, lead=""))
-        statements = list(read_asides(said) if is_asserted else read_introductions(said))
+        asides = (each for each in read_asides(said) if not self.is_greeting_of_known(each))
+        statements = list(asides if is_asserted else read_introductions(said))
         self.people.add(people_spoken_of(said, statements) if not is_asserted else ())
         yield from statements
+
+    def is_greeting_of_known(self, aside: Statement) -> bool:
+        """Return True for "Hi, I'm Ana" from somebody with another name, which only "my name is" replaces."""
+        known = (each.reading.parts for each in self.earlier if aside.attribute == "name")
+        return any(parts is not None and parts.key == aside.key and differs(aside, parts) for parts in known)
 
     def places(self, regions: Mapping[str, str]) -> frozenset[str]:
         """Return the names that are places by earlier facts, or by the region that followed them, in lower case."""

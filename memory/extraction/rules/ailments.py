@@ -1,10 +1,10 @@
 """Words for conditions that people have, for what brings them on, and for what they take against them."""
 
 _CONDITIONS = (
-    "asthma|dyslexia|dyscalculia|dyspraxia|adhd|add|autism|ocd|ptsd|epilepsy|diabetes|hay ?fever|eczema|psoriasis"
-    "|rosacea|arthritis|osteoarthritis|osteoporosis|sciatica|scoliosis|tinnitus|ibs|crohn's(?: disease)?|colitis"
-    "|c(?:o)?eliac(?: disease)?|reflux|heartburn|migraines?|insomnia|sleep apno?ea|narcolepsy|vertigo|anaemia|anemia"
-    "|lupus|fibromyalgia|gout|glaucoma|cataracts?|endometriosis|pcos|ms|multiple sclerosis|parkinson's(?: disease)?"
+    "asthma|dyslexia|dyscalculia|dyspraxia|(?i:adhd|ocd|ptsd|ibs|pcos)|ADD|MS|autism|epilepsy|diabetes|hay ?fever"
+    "|eczema|psoriasis|rosacea|arthritis|osteoarthritis|osteoporosis|sciatica|scoliosis|tinnitus|crohn's(?: disease)?"
+    "|colitis|c(?:o)?eliac(?: disease)?|reflux|heartburn|migraines?|insomnia|sleep apno?ea|narcolepsy|vertigo|anaemia"
+    "|anemia|lupus|fibromyalgia|gout|glaucoma|cataracts?|endometriosis|multiple sclerosis|parkinson's(?: disease)?"
     "|alzheimer's(?: disease)?|dementia|cancer|leuka?emia|hepatitis|long covid|hypertension|hypotension"
     "|(?:high|low) blood pressure|high cholesterol|hypothyroidism|hyperthyroidism|hashimoto's|tendonitis|tendinitis"
     "|plantar fasciitis|carpal tunnel(?: syndrome)?|bipolar(?: disorder)?|anxiety|depression|dyspraxia|stammer|stutter"
@@ -18,6 +18,19 @@ CONDITION = (
     rf"(?:{_CONDITIONS})"
 )
 """Pattern of a condition, with its article and words for its degree."""
+
+_BODY = (
+    r"(?:(?:left|right|lower|upper|whole|big|other) )*(?:hands?|fingers?|thumbs?|wrists?|elbows?|arms?|shoulders?|neck"
+    r"|back|spine|hips?|knees?|ankles?|foot|feet|heels?|toes?|legs?|joints?|jaws?|eyes?|ears?|face|head|scalp|skin"
+    r"|lungs?|chest|breasts?|stomach|bowels?|liver|kidneys?|bladder|throat|blood|bones?|heart|brain)"
+)
+CONDITION_WHERE = (
+    rf"(?: in (?:(?:my|his|her|their|the|both|one|either|each) )*{_BODY}"
+    r"| in (?:the )?(?:springtime|spring|summer|autumn|fall|winter|mornings?|evenings?|cold|heat|sun)"
+    r"| in (?!(?:an?|my|his|her|our|their|the|this|that|these|those|some|every|each|all|both|one|video|games?)\b)"
+    r"[a-z]+(?: [a-z]+)?)"
+)
+"""Pattern of where or when somebody has a condition; "stutter in my game" is none, as the game has it."""
 
 SYMPTOM = (
     r"(?:(?:an?|the|really|such|quite) )*(?:(?:bad|terrible|awful|horrible|severe|splitting|mild|itchy|nasty|really bad"

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from memory.extraction.numbers import NUMBER, read_number
-from memory.extraction.rules.ailments import MADE, SYMPTOM
+from memory.extraction.rules.ailments import CONDITION, MADE, SYMPTOM
 from memory.extraction.rules.copulas import MAX_AGE_YEARS
 from memory.extraction.rules.names import PERSON, is_name
 from memory.extraction.rules.phrases import Voice, make_phrase
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement
 from memory.extraction.rules.subjects import Subject
+from memory.extraction.rules.words import PERSON_RELATIONS, PROFESSIONS, RELATION_ADJECTIVES, STATES, words
 
 _OF_AGE = re.compile(
     rf"(?:(?:^|[,;:(–—-] ?|\b(?:and|but) )(?P<who>{PERSON})(?:'s| is| has|,)?(?: just| now| almost)*(?: turned)?"
@@ -32,8 +33,27 @@ _MINE = re.compile(
 )
 _GREETED = re.compile(
     rf"(?i:hi|hello|hey|hiya|good (?:morning|evening|afternoon)|greetings)(?i: there| all| everyone| claude)?[,!.]? "
-    rf"(?:I am|[Mm]y name is|[Tt]his is) (?P<name>{PERSON})(?=[,.!]|$| (?:and|from|here)\b)"
+    rf"(?:I am|[Tt]his is) (?P<name>{PERSON})(?=[,.!]|$| (?:and|from|here)\b)"
 )
+_NO_GREETED_NAME = (
+    STATES
+    | PROFESSIONS
+    | PERSON_RELATIONS
+    | RELATION_ADJECTIVES
+    | words(
+        "back done home tired busy sick ill here new late early ready sorry fine ok okay alright well better worse "
+        "hungry thirsty bored lost stuck confused curious worried anxious nervous scared afraid sad angry upset mad "
+        "annoyed frustrated disappointed depressed lonely alone stressed exhausted overwhelmed pleased thrilled "
+        "grateful thankful interested lazy drunk hungover awake asleep sleepy dizzy hurt injured cold hot pretty very "
+        "super so too quite really almost still finally currently having trying working using getting going writing "
+        "making building planning learning wondering thinking calling following reaching checking running in on at "
+        "out off up down away around online offline available free serious urgent important broken wrong right true "
+        "false crazy weird funny hard easy impossible awesome terrible awful ridiculous gay straight bisexual trans "
+        "autistic disabled allergic healthy unwell recovering remote freelance jobless male female human anonymous"
+    )
+)
+"""Words, in lower case, that follow "Hi, I'm" with a capital and say how somebody is, and no name."""
+_AILMENT = re.compile(rf"{CONDITION}|{MADE}", re.IGNORECASE)
 _CALLED = re.compile(
     rf"\b(?:but|and|though|,) (?:everyone|everybody|people|most people|(?:all )?my friends"
     rf"|friends) (?:just )?calls? me "
@@ -98,13 +118,19 @@ def _ages(said: ClauseContext) -> Iterator[Statement]:
 def _names(said: ClauseContext) -> Iterator[Statement]:
     """Read "Hi, I'm Ana" and "… but everyone calls me Annie"."""
     text = said.clause.text
-    if (match := _GREETED.match(text)) and is_name(match["name"]) and not said.speaker.person:
+    if (match := _GREETED.match(text)) and _is_introduced(match["name"]) and not said.speaker.person:
         names = (NamedThing(name=match["name"], type="person"),)
         statement = make_statement(said, _speaker(said), attribute="name", value=match["name"], claim="")
         yield replace(statement, claim=f"{said.speaker.owner} name is {match['name']}", names=names)
     if (match := _CALLED.search(text)) and is_name(match["name"]):
         claim = f"asks to be called {match['name']}"
         yield make_statement(said, _speaker(said), attribute="called", value=match["name"], claim=claim)
+
+
+def _is_introduced(name: str) -> bool:
+    """Return True for a name, and False for what somebody says of their state: "Hi, I'm Back!", "Hello, I'm Vegan"."""
+    is_state = name.split()[0].lower() in _NO_GREETED_NAME or _AILMENT.fullmatch(name) is not None
+    return is_name(name) and not is_state
 
 
 def _is_list_of_others(text: str, match: re.Match[str]) -> bool:

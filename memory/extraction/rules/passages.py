@@ -14,6 +14,7 @@ from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.laughter import begins_with_laugh, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.requests import restate_request
+from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
 from memory.extraction.rules.words import HEDGES, PERSON_RELATIONS
 from memory.providers.sentences import is_question, split_sentences
@@ -176,6 +177,7 @@ _DID = re.compile(
     r"(?:my|our|an?|the|[A-Z]|[a-z]+ing\b)))",
     re.IGNORECASE,
 )
+_AT_WORK = re.compile(MACHINERY)
 _CANNOT = re.compile(
     r"(?:can not (?:eat|drink|have|swim|drive|cook|dance|stand|bear|tolerate)|do not (?:eat|drink|smoke|drive"
     r"|have an?))\b"
@@ -368,7 +370,7 @@ def _with_subject(text: str) -> str:
     """Return a sentence with the "I" that it leaves out: "handed in my notice", "starting at Acme in June"."""
     if _CANNOT.match(text):
         return f"I {text[:1].lower()}{text[1:]}"
-    if match := _DID.match(text):
+    if (match := _DID.match(text)) and not _AT_WORK.match(text, match.end()):
         return f"I {match[0].lower()}{text[match.end() :]}"
     if (match := _DOING.match(text)) and not _GERUND_IS_SUBJECT.search(text):
         return f"I am {match[0].lower()}{text[match.end() :]}"

@@ -8,13 +8,13 @@ import re
 from dataclasses import dataclass
 
 from memory.dates import MONTHS, WEEKDAYS
-from memory.extraction.rules.ailments import CONDITION, DRUG
+from memory.extraction.rules.ailments import CONDITION, CONDITION_WHERE, DRUG
 from memory.extraction.rules.names import NAME
 from memory.extraction.rules.words import LANGUAGES
 
 _TAIL = (
-    r"(?P<tail>\s*[,.;:!(–—-].*| (?:because|as|since|so|but|and|though|although|yet|either|too|btw|actually|you know"
-    r"|and neither|unfortunately|sadly)\b.*)?"
+    r"(?P<tail>(?:\s*[,.;:!(–—]|\s+-).*| (?:because|as|since|so|but|and|though|although|yet|either|too|btw|actually"
+    r"|you know|and neither|unfortunately|sadly)\b.*)?"
 )
 _DAY = rf"(?:{'|'.join(WEEKDAYS)})"
 RECURRING = (
@@ -149,9 +149,10 @@ FORMS = (
           "stopped taking {rest}", "stopped taking", is_past=True),
     _form(rf"(?:have )?started (?:taking |on )?(?:my |the |an? )?(?P<rest>{DRUG}.*)", "started taking {rest}",
           "event:take", is_past=True),
-    _form(rf"have (?:got )?(?P<rest>{CONDITION}(?: in (?:my|his|her|the|both) [a-z]+(?: [a-z]+)?)?){_TAIL}",
+    _form(rf"have (?:got )?(?P<rest>{CONDITION}(?:{CONDITION_WHERE})?){_TAIL}",
           "{has} {rest}", "condition"),
-    _form(rf"(?P<verb>get|suffer from) (?P<rest>{CONDITION}(?: (?:from|in) (?:the )?[a-z]+(?: [a-z]+)?)?){_TAIL}",
+    _form(r"(?P<verb>get|suffer from) "
+          rf"(?P<rest>{CONDITION}(?: from (?:the )?[a-z]+(?: [a-z]+)?|{CONDITION_WHERE})?){_TAIL}",
           "{verbs} {rest}", "condition"),
     _form(rf"be (?:now |currently |back )?on (?P<rest>{_SHIFT})(?: (?:now|this week"
     rf"|at the moment))?(?:,? (?P<hours>{_HOURS}))?{_TAIL}", "{is} on {rest} {hours}", "shift"),

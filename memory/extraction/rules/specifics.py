@@ -55,6 +55,16 @@ _STORED = re.compile(
 _BARE = ".,;:!?…\"'()"
 SPOKEN_CAPITALS = frozenset({"OK", "LOL", "OMG", "FYI", "BTW", "TBH", "WTF", "ASAP", "IMO", "PS", "NEWS", "YES", "NO"})
 
+MACHINERY = (
+    r"(?i:the (?:jobs?|servers?|builds?|tests?|scripts?|pods?|containers?|services?|deployments?|deploys?|releases?"
+    r"|pipelines?|runs?|quer(?:y|ies)|migrations?|process(?:es)?|daemons?|workers?|instances?|clusters?|nodes?|vms?"
+    r"|databases?|apps?|imports?|exports?|backups?|uploads?|downloads?|installs?|installers?|updates?|upgrades?"
+    r"|sync|crons?|crawlers?|queues?|threads?|workflows?|transactions?|cache|kernel|notebook|emulator|debugger"
+    r"|compiler|proxy|api|branch|merge|rebase|refactor|refactoring)"
+    r"(?=[.,;:!)]|$| (?:and|but|so|again|after|before|because|since|when|now|with|on|in|then|yesterday|today)\b))"
+)
+"""Pattern of something at work without a word that says which, as in "Cancelled the job": it may be anybody who did."""
+
 
 def is_technical(word: str) -> bool:
     """Return True for an identifier, path, address, version or a known technology, in whatever case."""

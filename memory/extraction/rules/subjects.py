@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from memory.extraction.rules.names import ADJECTIVES, PERSON, Names, is_name
 from memory.extraction.rules.phrases import Voice, possessive
+from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.statements import NamedThing
 from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS, words
 
@@ -90,7 +91,7 @@ _THEIR_RELATIVE = re.compile(
 # "Just got back from Rome" is about the speaker
 _DID = re.compile(
     r"(?:(?:Just|Finally|Recently) |(?=(?:Went|Took|Got|Bought|Visited|Attended|Signed|Started|Finished|Joined)\b))"
-    r"(?P<rest>[A-Z]?[a-z]+(?<=[a-z]{2}) .+)"
+    rf"(?![A-Za-z]+ {MACHINERY})(?P<rest>[A-Z]?[a-z]+(?<=[a-z]{{2}}) .+)"
 )
 _PERSON_VERB = re.compile(rf"(?P<name>{PERSON}) (?P<rest>[a-z].*)")
 

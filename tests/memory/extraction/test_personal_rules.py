@@ -30,6 +30,15 @@ from tests.memory.extraction.spoken import claims, extracted, only, said, turn
         ("My dad is on blood thinners.", "The user's dad takes blood thinners"),
         ("I stopped taking the naproxen.", "The user stopped taking naproxen"),
         ("I have dyspraxia and ADHD.", "The user has dyspraxia"),
+        ("I have ADHD - it runs in the family.", "The user has ADHD"),
+        ("My aunt has MS, so she uses a lift.", "The user's aunt has MS"),
+        ("I was diagnosed with ms.", "The user was diagnosed with ms"),
+        ("I have arthritis in my left knee.", "The user has arthritis in their left knee"),
+        ("I have cataracts in both eyes.", "The user has cataracts in both eyes"),
+        ("I get hay fever in the spring.", "The user gets hay fever in the spring"),
+        ("Cancelled the gym.", "The user canceled the gym"),
+        ("Started the pottery class.", "The user started the pottery class"),
+        ("Cancelled my job interview.", "The user canceled their job interview"),
         ("My niece has a severe nut allergy.", "The user's niece has a severe nut allergy"),
         ("I suffer from hay fever.", "The user suffers from hay fever"),
         ("I get migraines from red wine.", "The user gets migraines from red wine"),
@@ -115,6 +124,29 @@ def test_common_forms_become_claims(text: str, claim: str) -> None:
         "I ride a dragon lol",
         "I live in a palace. lol",
         "Hi, I'm Swedish.",
+        "Hi, I'm Back!",
+        "Hello, I'm Done.",
+        "Hi, I'm Diabetic.",
+        "hi I'm Vegan, any ideas?",
+        "Hi, I'm Pregnant and tired.",
+        "Hey, I'm Seasick.",
+        "Hello, I'm Teacher.",
+        "Hi all, this is Urgent!",
+        "I have stutter in my game.",
+        "I have a stutter in the game.",
+        "I get stutter in games.",
+        "I have migraines in my backlog.",
+        "Cancelled the job.",
+        "Cancelled the job on Friday.",
+        "Started the server and got an error.",
+        "Finally finished the migration!",
+        "I have cancer-free lungs.",
+        "I have anxiety-inducing mail.",
+        "I have depression-era coins.",
+        "I have add-ons installed.",
+        "I have ms-dos games.",
+        "I have MS-DOS games.",
+        "I have ms, not seconds.",
         "I never use it.",
         "My brother died laughing.",
         "I got the job!",
@@ -231,6 +263,15 @@ def test_a_new_value_ends_the_earlier_one(known: str, text: str) -> None:
     facts = said(text, known=[known]).facts
 
     assert any(1 in (*fact.contradicts, *fact.corrects) for fact in facts)
+
+
+def test_a_greeting_replaces_no_known_name() -> None:
+    known = ["The user's name is Odile"]
+
+    assert said("Hi, I'm Tamsin.", known=known).facts == ()
+    assert said("My name is Odile.", "Hi, I'm Tamsin.").facts[1:] == ()
+    assert [fact.claim for fact in said("Hi, I'm Odile.", known=known).facts] == ["The user's name is Odile"]
+    assert only(said("Hi, my name is Tamsin.", known=known)).contradicts == (1,)
 
 
 @pytest.mark.parametrize(
