@@ -51,8 +51,6 @@ class NewVectors:
 
 VectorsByModel = defaultdict[str, NewVectors]
 """Vectors to be stored, by embedding model."""
-MIN_ROWS_TO_ASK_FIRST = 50
-"""Number of rows whose texts take longer to read than to look up whether the account quarantines instructions."""
 
 UPDATE_TEXTS = """
 UPDATE memories m SET text = new.text, content_hash = new.content_hash, wording = new.wording,
@@ -176,18 +174,12 @@ def store_memories(
 def quarantine_instructions(owner: Owner, rows: Sequence[MemoryRow]) -> None:
     """Quarantine rows whose new texts give orders to the model that reads them, if the account asks for it.
 
-    Goals are left alone: they are orders. Of few rows, the account is looked up only if there is such a text.
+    Goals are left alone: they are orders. The account is looked up only if there is such a text.
     """
-    if len(rows) >= MIN_ROWS_TO_ASK_FIRST and not quarantines(owner):
-        return
     found = [row for row in rows if gives_orders(row, row.text)]
-    if found and quarantines(owner):
+    if found and Account.objects.filter(id=owner.account_id, quarantines_instructions=True).exists():
         for row in found:
             row.quarantined = True
-
-
-def quarantines(owner: Owner) -> bool:
-    return Account.objects.filter(id=owner.account_id, quarantines_instructions=True).exists()
 
 
 def gives_orders(row: MemoryRow, text: str) -> bool:

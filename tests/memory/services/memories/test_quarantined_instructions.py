@@ -2,17 +2,14 @@
 
 import pytest
 
-from memory import instructions
 from memory.models import Account, AuditEntry, Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
 from memory.services.facts.supersede import correct_fact
 from memory.services.memories.correct import correct_memory, mark_memories
-from memory.services.memories.store import MIN_ROWS_TO_ASK_FIRST
 from memory.services.notes import change_note
 from memory.services.recall.recall import RecallRequest, recall
-from memory.services.turns import TurnDraft
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import know
@@ -58,21 +55,6 @@ def test_an_account_may_quarantine_texts_that_give_orders(strict: Owner) -> None
     assert [each.text for each in ask(strict)] == [WISH]
     assert list(Memory.objects.filter(quarantined=True).values_list("id", flat=True)) == [order.id]
     assert AuditEntry.objects.get(operation="quarantine").affected_ids == [str(order.id)]
-
-
-def test_texts_of_many_memories_are_looked_at_only_for_an_account_that_quarantines(owner: Owner) -> None:
-    instructions._cached_findings.clear()
-
-    say(owner, *many_turns(), turn(ORDER))
-    assert instructions._cached_findings == {}
-
-    Account.objects.filter(id=owner.account_id).update(quarantines_instructions=True)
-    *_, order = say(owner, *many_turns(), turn(ORDER)).turns
-    assert list(Memory.objects.filter(quarantined=True).values_list("id", flat=True)) == [order.id]
-
-
-def many_turns() -> list[TurnDraft]:
-    return [turn(f"The boiler makes noise {number}.") for number in range(MIN_ROWS_TO_ASK_FIRST)]
 
 
 def test_staff_can_release_what_was_quarantined(strict: Owner) -> None:
