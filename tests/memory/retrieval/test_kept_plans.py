@@ -1,6 +1,5 @@
 """Gathering statements whose plans the server keeps: for which questions, what they read, and what they find."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,16 +38,12 @@ WHERE statement LIKE '%%begun AS MATERIALIZED%%' AND statement LIKE %s"""
 
 
 @pytest.fixture(autouse=True)
-def partitions() -> Iterator[set[str]]:
-    """The partitions that this process keeps plans for: none before the test."""
-    kept = kept_plans._partitions, kept_plans._shapes
-    former = [set(each) for each in kept]
-    for each in kept:
-        each.clear()
-    yield kept_plans._partitions
-    for each, before in zip(kept, former, strict=True):
-        each.clear()
-        each.update(before)
+def partitions(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The partitions that this process keeps plans for: none before the test, and no shapes."""
+    found: set[str] = set()
+    monkeypatch.setattr(kept_plans, "_partitions", found)
+    monkeypatch.setattr(kept_plans, "_shapes", set())
+    return found
 
 
 @pytest.mark.parametrize(
