@@ -367,11 +367,9 @@ def keep_helpful(run: RecallRun, ranked: Sequence[Candidate]) -> list[Candidate]
     least = run.query.min_score
     if least is not None:
         return [each for each in ranked if each.pinned or each.likelihood >= least]
-    if not run.query.has_floor or not may_be_silent(run.query):
+    if not run.query.has_floor or not may_be_silent(run.query) or names_what_is_known(ranked[:MAX_JUDGED], run.query):
         return list(ranked)
-    first = ranked[:MAX_JUDGED]
-    may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in first)
-    may_help = may_help or names_what_is_known(first, run.query)
+    may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in ranked[:MAX_JUDGED])
     return [each for each in ranked if may_help or each.pinned]
 
 

@@ -222,27 +222,10 @@ def find_replaced(
     """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
 
     Long texts are left out: they say more than one thing, and are about as near to each other as what replaces them.
-
-    A fact is replaced if all of its sources among the links are: it holds as long as one of its sources may hold, so
-    that with the least weight counts. Of several facts of one source, at most one was replaced with it: each gives way
-    to the newer statement, and none is marked.
-
     `asked` are the names in the question: what is about others replaces nothing for it.
     """
-    # by the numbers of ids, which are hashed ten times as fast as ids
-    by_number = {each.int: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
+    replacements = collect_replacements(candidates, links, sources)
     places = {id(candidate): place for place, candidate in enumerate(candidates)}
-    replacements: dict[UUID, list[tuple[Candidate, float]]] = defaultdict(list)
-    for link in strongest_links(links):
-        if (newer := by_number.get(link.source.int)) is not None:
-            replacements[link.target].append((newer, link.weight))
-    resting = Counter(source for own in sources.values() for source in own)
-    for fact, own in sources.items():
-        if fact not in replacements and all(each in replacements for each in own):
-            surest = [max(replacements[each], key=lambda found: found[1]) for each in own]
-            newer, weight = min(surest, key=lambda found: found[1])
-            shares = any(resting[each] > 1 for each in own)
-            replacements[fact] = [(newer, min(weight, SHARED_SOURCE_WEIGHT) if shares else weight)]
     found: dict[UUID, Replaced] = {}
     for place, older in enumerate(candidates[:head]):
         if len(older.text) > MAX_STATEMENT_CHARACTERS:
@@ -261,6 +244,31 @@ def find_replaced(
         if ways:
             found[older.id] = max(ways, key=lambda way: way.wanted)
     return found
+
+
+def collect_replacements(
+    candidates: Sequence[Candidate], links: Sequence[LinkBetween], sources: Mapping[UUID, Sequence[UUID]]
+) -> dict[UUID, list[tuple[Candidate, float]]]:
+    """Return the candidates that replace each memory, with the weights of their links, by the id of the memory.
+
+    A fact is replaced if all of its sources among the links are: it holds as long as one of its sources may hold, so
+    that with the least weight counts. Of several facts of one source, at most one was replaced with it: each gives way
+    to the newer statement, and none is marked.
+    """
+    # by the numbers of ids, which are hashed ten times as fast as ids
+    by_number = {each.int: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
+    replacements: dict[UUID, list[tuple[Candidate, float]]] = defaultdict(list)
+    for link in strongest_links(links):
+        if (newer := by_number.get(link.source.int)) is not None:
+            replacements[link.target].append((newer, link.weight))
+    resting = Counter(source for own in sources.values() for source in own)
+    for fact, own in sources.items():
+        if fact not in replacements and all(each in replacements for each in own):
+            surest = [max(replacements[each], key=lambda found: found[1]) for each in own]
+            newer, weight = min(surest, key=lambda found: found[1])
+            shares = any(resting[each] > 1 for each in own)
+            replacements[fact] = [(newer, min(weight, SHARED_SOURCE_WEIGHT) if shares else weight)]
+    return replacements
 
 
 def strongest_links(links: Sequence[LinkBetween]) -> list[LinkBetween]:
