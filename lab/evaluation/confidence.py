@@ -15,6 +15,7 @@ import numpy as np
 from lab.evaluation.datasets import EvaluationSample, SampleQuestion
 from lab.evaluation.learning import Numbers
 from lab.evaluation.loading import Loaded
+from lab.evaluation.logistic import fit_logistic
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.confidence import FEATURES, FLOOR, MAX_JUDGED, Calibration, Calibrations, confidence_features
 from memory.retrieval.plans import Plan, ScoringContext
@@ -26,7 +27,6 @@ FEATURES_OF_WORDS = [name for name in FEATURES if name != "similarity"]
 OWN_SHARE = 0.7
 """Weight of a file's own questions; the foreign ones have the rest."""
 L2 = 1e-3
-ROUNDS = 30
 MAX_FOREIGN = 180
 """Foreign questions of a file, unless its samples are too many for `MIN_FOREIGN` each."""
 MIN_FOREIGN = 12
@@ -177,13 +177,7 @@ def learn_calibration(features: Numbers, wanted: Numbers, shares: Numbers) -> Ca
     shares = shares / shares.sum()
     mean, deviation = features.mean(axis=0), features.std(axis=0) + 1e-9
     table = np.c_[(features - mean) / deviation, np.ones(len(features))]
-    ridge = 2 * L2 * np.diag([*[1.0] * len(FEATURES), 0.0])
-    weights = np.zeros(table.shape[1])
-    for _ in range(ROUNDS):
-        likely = 1 / (1 + np.exp(-table @ weights))
-        slope = table.T @ (shares * (likely - wanted)) + ridge @ weights
-        curve = (table * (shares * likely * (1 - likely))[:, None]).T @ table + ridge
-        weights -= np.linalg.solve(curve, slope)
+    weights = fit_logistic(table, wanted, shares, ridge=2 * L2 * np.array([*[1.0] * len(FEATURES), 0.0]))
     own = weights[:-1] / deviation
     return Calibration(intercept=float(weights[-1] - own @ mean), **dict(zip(FEATURES, map(float, own), strict=True)))
 

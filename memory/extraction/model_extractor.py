@@ -34,6 +34,7 @@ from memory.extraction.knowledge import (
 )
 from memory.extraction.rules import RuleExtractor
 from memory.extraction.wording import MAX_TOPIC_CHARACTERS, stands_for_speaker
+from memory.extraction.worth import are_worth_keeping
 from memory.models.facts import Certainty, Temporal
 from memory.providers.language_models import LanguageModel, Meter, Question, language_model
 from memory.providers.material import encode_line
@@ -259,4 +260,4 @@ def normalize_label(text: str) -> str:
 def knowledge_extractor() -> Extractor:
     """Return the language model's extractor if EXTRACTION_MODEL is set, else the offline one."""
     model = language_model("extraction")
-    return RuleExtractor() if model is None else ModelExtractor(model)
+    return RuleExtractor(are_worth_keeping) if model is None else ModelExtractor(model)

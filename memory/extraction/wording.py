@@ -14,7 +14,8 @@ MAX_PREFERENCE_CHARACTERS = 500
 _NO_TEXT = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff\\U000e0000-\\U000e007f]|<[/!?a-zA-Z]"
 )
-_NO_NAME = re.compile(r"[<>{}|\\]|://|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_NO_NAME = re.compile(r"[<>{}|\\]|://")
 _FOR_SPEAKERS = frozenset(("i", "me", "user", "the user", "assistant", "the assistant"))
 _STAND_INS = _FOR_SPEAKERS | frozenset(
     (
@@ -43,9 +44,14 @@ def is_name(name: str) -> bool:
     return (
         is_text(name, MAX_ENTITY_NAME_CHARACTERS)
         and has_letter
-        and not _NO_NAME.search(name)
+        and not (_NO_NAME.search(name) or has_id(name))
         and fold_text(name) not in _STAND_INS
     )
+
+
+def has_id(text: str) -> bool:
+    """Return True if a text contains the id of a memory or another UUID."""
+    return _ID.search(text) is not None
 
 
 def stands_for_speaker(name: str) -> bool:

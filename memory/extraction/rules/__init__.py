@@ -9,6 +9,9 @@ Statements that the rules do not understand for sure are left out. So are senten
 of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
 questions, suppositions, jokes and reports of what others said, since nobody states them.
 
+What no rule reads is kept in the speaker's own words where that stands on its own (`open_claims`) and is worth keeping
+(`memory.extraction.worth`).
+
 A turn passes through `passages` (which parts are stated), `subjects` and `people` (whom a clause is about), `verbs`
 (the verb and its form), `personal`, `grammar`, `copulas`, `relations`, `quantities`, `patterns` and `asides` (the
 claim), and `corrections` (the effect on earlier claims, which `attributes` compares). `names` finds who and what is
@@ -17,7 +20,7 @@ until its date has passed. A claim about a state is true as long as its dates sa
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.extraction.grounding import is_grounded, word_stems
@@ -48,6 +51,7 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
+from memory.extraction.rules.open_claims import OPEN, read_open_claims
 from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
@@ -56,13 +60,14 @@ from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.relations import read_introductions
-from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.statements import Statement, is_single
 from memory.extraction.rules.subjects import THE_USER, Speaker
 from memory.extraction.rules.trivia import is_trivial
 from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
+from memory.providers.sentences import is_question
 from memory.redaction import redact_known_forms
 
 _IS_TASK = re.compile(
@@ -70,17 +75,43 @@ _IS_TASK = re.compile(
     r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
 )
 """Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
+SAME_SHARE = 0.5
+"""Share of the stems of two claims of a turn from which they count as the same."""
+COMMON_STEMS = frozenset(["the", "user", "s", "is", "a", "an", "to", "of", "in", "on", "at", "and", "thei", "has"])
+_LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact"])
+"""Attributes, beside those of one value, whose claims are always worth keeping."""
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
 
 
 class RuleExtractor:
-    """Extracts knowledge by rules. The same chunk always gives the same result, in time proportional to its length."""
+    """Extracts knowledge by rules. The same chunk always gives the same result, in time proportional to its length.
+
+    `judge` tells which claims are worth keeping (`worth.are_worth_keeping`). Without one, all of the rules' claims are
+    kept, and none in the speaker's own words.
+    """
 
     is_remote = False
 
+    def __init__(self, judge: Callable[[Sequence[str], Sequence[bool]], list[bool]] | None = None) -> None:
+        self._judge = judge
+
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
-        """Extract what the new turns state. It calls no model, so meter and deadline are not used."""
-        return check_extraction(_Reader(chunk).read(), chunk)
+        """Extract what the new turns state. It calls no language model, so meter and deadline are not used."""
+        reader = _Reader(chunk)
+        reader.read()
+        if self._judge:
+            judged = reader.claims_to_judge()
+            kept = self._judge([each.claim for each in judged], [each.attribute != OPEN for each in judged])
+            for statement, is_kept in zip(judged, kept, strict=True):
+                reader.judge(statement, is_kept=is_kept)
+        return check_extraction(reader.extraction(), chunk)
+
+
+def read_claims_to_judge(chunk: Chunk) -> list[Statement]:
+    """Return the claims of the new turns whose worth is to be judged: by rules, and in the speaker's own words."""
+    reader = _Reader(chunk)
+    reader.read()
+    return reader.claims_to_judge()
 
 
 @dataclass(slots=True)
@@ -101,8 +132,13 @@ class _Reader:
     last_of: dict[str, Statement] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     people: People = field(default_factory=People)
+    spoken: list[tuple[ChunkTurn, str]] = field(default_factory=list)
+    open: list[Statement] = field(default_factory=list)
+    to_assistant: set[int] = field(default_factory=set)
+    """The indexes of the turns of a user without a name, who speaks to an assistant."""
 
-    def read(self) -> Extraction:
+    def read(self) -> None:
+        """Read the turns, so that `extraction` and `open_claims` return what the new ones state."""
         self.earlier = read_known(self.chunk.known)
         # in a transcript of two people each line begins with the name of the one who says it
         turns = spoken_turns([*self.chunk.before, *self.chunk.turns])
@@ -117,7 +153,42 @@ class _Reader:
                 self.last_of[statement.subject] = statement
                 if turn.index in new:
                     self.keep(statement)
-        return self.extraction([(turn, text) for turn, text in spoken if turn.index in new])
+        self.spoken = [(turn, text) for turn, text in spoken if turn.index in new]
+
+    def claims_to_judge(self) -> list[Statement]:
+        """Return the claims about work, events and the like that change no fact, and those in the speaker's own words.
+
+        The latter are those that say something else than the facts of their turn.
+        """
+        facts = self.found.values()
+        changed = {number for each in facts for number in each.effects.changed}
+        by_rule = [
+            each.statement
+            for each in facts
+            if each.turns <= self.to_assistant and not each.effects.changed and each.number not in changed
+        ]
+        return [*filter(_may_be_momentary, by_rule), *self.open_claims()]
+
+    def open_claims(self) -> Iterator[Statement]:
+        known: dict[int, list[frozenset[str]]] = {}
+        for found in self.found.values():
+            for turn in found.turns:
+                known.setdefault(turn, []).append(word_stems(found.statement.claim) - COMMON_STEMS)
+        for claim in self.open:
+            stems = word_stems(claim.claim) - COMMON_STEMS
+            others = known.setdefault(claim.turn, [])
+            is_new = not any(len(stems & each) >= SAME_SHARE * min(len(stems), len(each)) for each in others)
+            if stems and is_new and claim.turn in self.chunk.indexes and not is_trivial(claim.claim):
+                yield claim
+                others.append(stems)
+
+    def judge(self, statement: Statement, *, is_kept: bool) -> None:
+        """Keep a claim in the speaker's own words that is worth it, and drop a rule's claim that is not."""
+        if statement.attribute == OPEN:
+            if is_kept:
+                self.keep(statement)
+        elif not is_kept:
+            del self.found[_key(statement)]
 
     def add_known_names(self) -> None:
         """Add the people of known facts: "Ben has moved to Munich" does not say by itself who Ben is."""
@@ -131,6 +202,8 @@ class _Reader:
         if speaker is None:
             self.people.hear(text)
             return
+        if turn.role == "user" and not speaker.person:
+            self.to_assistant.add(turn.index)
         stems = word_stems(f"{turn.speaker} {text}")
         before = ""
         self.people.begin_turn(speaker)
@@ -148,13 +221,17 @@ class _Reader:
                 before=before,
                 places=self.places(regions),
             )
+            first_open = len(self.open)
             if passage.is_asserted:
                 found = self.of_clauses(said, clauses, asks=passage.asks)
             else:
-                found = self.of_sentence(said, is_asserted=False)
+                # a question may follow statements in its sentence
+                self.read_open(said, clauses[: -1 if is_question(sentence) else None])
+                found = iter(()) if passage.is_doubtful else self.of_sentence(said, is_asserted=False)
             for statement in found:
                 if not (is_trivial(statement.claim) or (passage.asks and _IS_TASK.search(statement.claim))):
                     yield _grounded(with_regions(statement, regions), stems)
+            self.open[first_open:] = (with_regions(each, regions) for each in self.open[first_open:])
             self.people.end_sentence(sentence)
             before = sentence
 
@@ -164,7 +241,14 @@ class _Reader:
             said = replace(said, clause=clause, spoken_of=self.people.only)
             statements = self.of_clause(said, asks=asks)
             yield from (each for each in statements if not _loses_exception(each, clause))
+            self.read_open(said, [clause])
         yield from self.of_sentence(said, is_asserted=True)
+
+    def read_open(self, said: ClauseContext, clauses: Sequence[Clause]) -> None:
+        """Keep what clauses say in the speaker's words, if it is an assistant that they speak to."""
+        if said.turn.index in self.to_assistant:
+            for clause in clauses:
+                self.open += read_open_claims(replace(said, clause=clause, spoken_of=self.people.only))
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
         clause, speaker = said.clause, said.speaker
@@ -200,7 +284,7 @@ class _Reader:
         return frozenset(name.casefold() for name in (*regions, *homes))
 
     def keep(self, statement: Statement) -> None:
-        key = (normalize_claim(statement.claim), statement.valid_from, statement.valid_to)
+        key = _key(statement)
         if key in self.found:
             self.found[key].turns.add(statement.turn)
             return
@@ -212,20 +296,20 @@ class _Reader:
         for named in statement.names:
             self.names.add(named.name, named.type)
 
-    def extraction(self, spoken: Sequence[tuple[ChunkTurn, str]]) -> Extraction:
+    def extraction(self) -> Extraction:
         facts = list(self.found.values())
         return Extraction(
             source="rules",
-            entities=tuple(self.entities(spoken)),
+            entities=tuple(self.entities()),
             facts=tuple(map(self.fact, facts)),
             relationships=tuple(self.relationships(facts)),
-            preferences=tuple(_preferences(facts, {turn.index for turn, _ in spoken if turn.role == "user"})),
+            preferences=tuple(_preferences(facts, {turn.index for turn, _ in self.spoken if turn.role == "user"})),
         )
 
-    def entities(self, spoken: Sequence[tuple[ChunkTurn, str]]) -> Iterator[ExtractedEntity]:
+    def entities(self) -> Iterator[ExtractedEntity]:
         """Yield the names whose type is known, with the turns that contain them or make statements about them."""
         evidence: dict[str, set[int]] = {}
-        for turn, text in spoken:
+        for turn, text in self.spoken:
             for name in self.names.mentioned(text):
                 evidence.setdefault(name, set()).add(turn.index)
         for each in self.found.values():
@@ -272,6 +356,15 @@ class _Reader:
                     certainty=statement.certainty,
                     evidence=tuple(sorted(found.turns)),
                 )
+
+
+def _key(statement: Statement) -> object:
+    return normalize_claim(statement.claim), statement.valid_from, statement.valid_to
+
+
+def _may_be_momentary(statement: Statement) -> bool:
+    """Return True for a claim that may be of the moment, unlike one about somebody's home, relatives or health."""
+    return statement.attribute.partition(":")[0] not in _LASTING and not is_single(statement.attribute)
 
 
 def _speaker(turn: ChunkTurn) -> Speaker | None:

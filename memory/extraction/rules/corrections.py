@@ -68,6 +68,10 @@ class ClaimEffects:
     corrects: tuple[int, ...] = ()
     contradicts: tuple[int, ...] = ()
 
+    @property
+    def changed(self) -> tuple[int, ...]:
+        return (*self.corrects, *self.contradicts)
+
 
 def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> ClaimEffects:
     """Return the facts that the statement corrects or contradicts.

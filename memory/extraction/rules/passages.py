@@ -47,11 +47,13 @@ class Clause:
 class StatedSentence:
     """A sentence. `is_asserted` is False for questions and reports, which only presuppose: "my sister Ana says …".
 
+    `is_doubtful` is True if some of it is not meant as a fact, such as a condition; a part of it may be.
     `asks` is True if a request or question followed in the same sentence, which the text leaves out.
     """
 
     text: str
     is_asserted: bool
+    is_doubtful: bool = False
     asks: bool = False
 
 
@@ -108,7 +110,7 @@ _JOKE = re.compile(
 _REPORTED = re.compile(
     r"\b(?:said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|heard that|i hear|wrote that)\b", re.I
 )
-_NOT_ASSERTED = re.compile(
+NOT_ASSERTED = re.compile(
     r"\b(?:if|unless|whether|wish|imagin\w*|suppos(?:e|ing|edly)|assum(?:e|ing)|hypothetical\w*|provided that|let's say"
     r"|say that|would have|could have|should have|might have|otherwise"
     r"|said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|alleg\w+|rumou?r\w*|heard that|i hear"
@@ -304,8 +306,9 @@ def stated_sentences_of(text: str) -> Iterator[StatedSentence]:
             continue
         if _is_asserted(sentence):
             yield StatedSentence(text=sentence, is_asserted=True, asks=sentence != whole)
-        elif not _NOT_ASSERTED.search(_REPORTED.sub("", sentence)):
-            yield StatedSentence(text=sentence, is_asserted=False)
+        else:
+            is_doubtful = NOT_ASSERTED.search(_REPORTED.sub("", sentence)) is not None
+            yield StatedSentence(text=sentence, is_asserted=False, is_doubtful=is_doubtful)
 
 
 def _as_stated(sentence: str) -> str:
@@ -322,7 +325,7 @@ def _is_asserted(sentence: str) -> bool:
     sentence = _IF_IN_DOUBT.sub("", sentence)
     if len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS or is_question(sentence):
         return False
-    return not _NOT_ASSERTED.search(_DREAM_OF.sub("", sentence))
+    return not NOT_ASSERTED.search(_DREAM_OF.sub("", sentence))
 
 
 def clauses_of(sentence: str) -> list[Clause]:

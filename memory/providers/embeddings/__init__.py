@@ -180,12 +180,28 @@ def make_local() -> EmbeddingProvider:
 
     A folder of one's own is named by EMBEDDING_MODEL, or else by its own name; the bundled weights have a name.
     """
-    if settings.EMBEDDING_MODEL_DIR:
-        folder = Path(settings.EMBEDDING_MODEL_DIR).resolve()
-        model = settings.EMBEDDING_MODEL or folder.name
-    else:
-        folder, model = find_bundled_folder(), BUNDLED_MODEL
-    return open_folder(folder, model=model, data_dir=Path(settings.DATA_DIR), threads=settings.EMBEDDING_THREADS)
+    if not settings.EMBEDDING_MODEL_DIR:
+        return bundled_embeddings()
+    folder = Path(settings.EMBEDDING_MODEL_DIR).resolve()
+    return open_folder(
+        folder,
+        model=settings.EMBEDDING_MODEL or folder.name,
+        data_dir=Path(settings.DATA_DIR),
+        threads=settings.EMBEDDING_THREADS,
+    )
+
+
+def bundled_embeddings() -> EmbeddingProvider:
+    """Return the provider of the bundled weights, whatever memories are embedded with.
+
+    Raises ImproperlyConfigured if they are not installed.
+    """
+    return open_folder(
+        find_bundled_folder(),
+        model=BUNDLED_MODEL,
+        data_dir=Path(settings.DATA_DIR),
+        threads=settings.EMBEDDING_THREADS,
+    )
 
 
 @lru_cache(maxsize=2)

@@ -1,0 +1,99 @@
+"""`manage.py learn_worth`: weights of the worth of claims, learned from talk in which what to remember is marked."""
+
+import json
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from rich.console import RenderableType
+
+from lab.evaluation.output import render
+from lab.evaluation.progress import collect
+from lab.evaluation.tables import open_table
+from lab.evaluation.worth import L2, MARKED_SHARE, MarkedClaims, WorthFigures, judge_marked, learn_worth, read_marked
+from memory.extraction.worth import OPEN_FLOOR, RULE_FLOOR, WORDS, WORTH_FILE, Worth, shipped_worth
+from memory_project.embedded.models import BUNDLED_MODEL
+
+DIGITS = 3
+RESTART = "The weights are written: restart the workers that run, which go by what they read at start."
+EPILOG = """
+A file has a line '@ ID KIND NAME TIME' for each conversation, then a line 'U: ...' or 'A: ...' for each turn of the
+user or the assistant. In the user's turns, [[ and ]] are around what somebody would want to know a month later.
+
+Figures of a file are by weights that were learned on the other files, if there are any.
+
+  manage.py learn_worth docs/sample/marked-talk/*.txt
+  manage.py learn_worth docs/sample/marked-talk/*.txt mine.txt --write
+"""
+
+
+class Command(BaseCommand):
+    help = "Learn which claims of extraction are worth keeping, and say how well that is told."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        parser.add_argument("--write", action="store_true", help="replace the shipped weights")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        marked = collect("reading", len(options["files"]), map(read_file, options["files"]))
+        if not 0 < sum(each.is_wanted.sum() for each in marked) < sum(map(len, (each.claims for each in marked))):
+            raise CommandError("The files have to hold claims that are marked and claims that are not.")
+        document, figures = document_of(learn_worth(marked), marked), judge_marked(marked)
+        self.stdout.write(
+            json.dumps(document | {"figures": [asdict(each) for each in figures]})
+            if options["json"]
+            else render(render_figures(figures))
+        )
+        if options["write"]:
+            WORTH_FILE.write_text(json.dumps(document) + "\n", encoding="utf-8")
+            shipped_worth.cache_clear()
+            # not into what may be JSON
+            self.stderr.write(RESTART)
+
+
+def read_file(path: Path) -> MarkedClaims:
+    try:
+        return read_marked(path)
+    except (OSError, UnicodeDecodeError, ValueError) as err:
+        raise CommandError(f"{path} cannot be read: {err}") from err
+
+
+def document_of(worth: Worth, marked: Sequence[MarkedClaims]) -> dict[str, Any]:
+    """Return the content of `worth.json`."""
+    weights = [round(float(weight), DIGITS) for weight in worth.weights]
+    width = len(weights) - len(WORDS)
+    return {
+        "intercept": round(worth.intercept, DIGITS),
+        "words": dict(zip(WORDS, weights[width:], strict=True)),
+        "vector": weights[:width],
+        "learned": {
+            "date": timezone.now().date().isoformat(),
+            "model": BUNDLED_MODEL,
+            "files": len(marked),
+            "claims": sum(len(each.claims) for each in marked),
+            "wanted": int(sum(each.is_wanted.sum() for each in marked)),
+            "marked_share": MARKED_SHARE,
+            "l2": L2,
+        },
+    }
+
+
+def render_figures(figures: Sequence[WorthFigures]) -> Iterator[RenderableType]:
+    title = f"Claims worth keeping: from {OPEN_FLOOR:g} on in the speaker's own words, from {RULE_FLOOR:g} on by rules"
+    table = open_table(
+        title, "file", "claims are", "weights", "turns", "marks", "claims", "marked", "AUROC", "kept", "marked of these"
+    )
+    for each in figures:
+        counts = map(str, (each.turns, each.marks, each.claims, each.wanted))
+        weights = "held out" if each.is_held_out else "fitted"
+        share = f"{each.right} ({each.right / each.kept:.0%})" if each.kept else "0"
+        source = "by rules" if each.by_rule else "own words"
+        table.add_row(each.file, source, weights, *counts, f"{each.auroc:.3f}", str(each.kept), share)
+    yield table

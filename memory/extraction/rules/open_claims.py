@@ -1,0 +1,326 @@
+"""Claims in the speaker's own words, for what no rule reads (open information extraction).
+
+"We push nothing to prod on Fridays, you know why" fits no rule, and becomes "The user pushes nothing to prod on
+Fridays". A piece of a clause is a claim if it has a subject and a verb and refers to nothing outside of it: no "it",
+"that" or "there", no doubt, and no day that only the day of the turn explains. The first person becomes "the user" and
+"they", a request becomes "The user asks to …", and dates are written out.
+
+Grammar does not tell which of these claims are worth keeping. `memory.extraction.worth` judges that.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from memory.dates import Bound, DateMention, Tense, find_dates
+from memory.extraction.rules.inflection import (
+    AUXILIARIES,
+    conjugate,
+    is_base_form,
+    is_finite,
+    is_past_form,
+    lemmas,
+)
+from memory.extraction.rules.passages import NOT_ASSERTED
+from memory.extraction.rules.phrases import GAP, Voice, possessive
+from memory.extraction.rules.readings import ClauseContext, make_statement
+from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.subjects import Subject, subject_of
+from memory.extraction.rules.words import ADVERBS, words
+from memory.extraction.wording import has_id
+from memory.models.facts import Temporal
+
+OPEN = "said"
+"""The attribute of claims in the speaker's own words: nothing but the words says what they are about."""
+MIN_WORDS, MAX_WORDS = 4, 26
+MAX_SUBJECT_WORDS = 8
+
+_SUBORDINATE = "because|since|as|cause|cuz|although|though|while|which|until|when|before|after|if"
+_BOUNDARY = re.compile(
+    r"\s*(?:,|;|:(?=\s)|\s[-–—]+\s|—|…|\.(?=\s))\s*(?:(?:and|but|so|because|since|as|cause|cuz|although|though|while"
+    rf"|plus|then)\s+)?|\s+(?:and|but|so|then|{_SUBORDINATE})\s+"
+)
+"""The words between two pieces of a clause, of which the second may be a clause of its own."""
+_IS_MARK = re.compile(r"\s*[,;:.…]|\s+[-–—]|—")
+_IS_SUBORDINATE = re.compile(rf"\b(?:{_SUBORDINATE})\b", re.IGNORECASE)
+_BEGINS_CLAUSE = words(
+    "i we it they he she you my our this that there it's i'm that's there's they're he's she's you're who which its "
+    "their your"
+)
+_DANGLING = re.compile(
+    r"\b(?:it|its|it's|itself|this(?! (?:repo|project|codebase|year|month|spring|summer|autumn|fall|winter)\b)|these"
+    r"|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
+    r"|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
+    r"|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
+    r"|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week|thing|part|time|kind|stuff|sort)\b)"
+    r"|(?:^|\b(?:of|in|on|at|for|with|about|after|like|do|did|than|to|all|over|from|by) )that\b",
+    re.IGNORECASE,
+)
+"""Words for what only the conversation explains."""
+_THEIRS = re.compile(r"\b(?:their|they|them|theirs|themselves)\b", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"(?:his|her|its|their)\b", re.IGNORECASE)
+_UNSURE = re.compile(
+    r"\b(?:maybe|perhaps|probably|possibly|guess|wonder\w*|hope\w*|hopefully|might|could|would|should i|not sure"
+    r"|no idea|don't know|do not know|seems?|looks like|feels like|wish|bet|almost|nearly|tbd|or so|kind of|sort of"
+    r"|kinda|sorta|i think|i mean|i feel|supposed(?:ly)?|apparently)\b",
+    re.IGNORECASE,
+)
+_MOMENTARY = re.compile(
+    r"\b(?:today|tonight|right now|just now|at the moment|this (?:morning|afternoon|evening|minute)|last night|earlier"
+    r"|a (?:minute|second|moment|sec|while|few minutes|few hours) ago)\b",
+    re.IGNORECASE,
+)
+_RELATIVE_DAY = re.compile(
+    r"\b(?:tomorrow|yesterday|(?:this|next|last) (?:week|month|year)|ago|the other day)\b", re.IGNORECASE
+)
+_WEEKDAY = re.compile(r"(?:on |every |by )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
+_FILLERS = re.compile(
+    r"(?:\s+(?:too|as well|again|now|btw|by the way|tho|though|you know|tbh|lol|haha|anyway|thank god|sir|ugh|please"
+    r"|pls|ok|okay|right|so"
+    r"|and|but|or|because|at least|i guess|already|actually|just|then|also|thanks|thank you))+$",
+    re.IGNORECASE,
+)
+_ASKS_ALSO = re.compile(r"\S\s+(?:please|pls)\b", re.IGNORECASE)
+_RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
+_IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
+_PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
+_OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
+_LEAD = re.compile(
+    r"(?P<lead>(?:from|in|on|since|until|till|by|every|for|at|after|as of|starting|during|internally|usually|normally"
+    r"|generally)\b[^,]{0,40}?),? (?=(?:I|we|my|our)\b)",
+    re.IGNORECASE,
+)
+"""Words before the subject that belong to the claim: "since January I get up at five"."""
+_REQUEST = re.compile(r"(?:please |pls |and |just |so )*(?P<how>never |always |don't |do not |dont )?(?P<rest>.+)")
+_ASKS = {"never": "asks never to", "always": "asks to always", "": "asks to"}
+_AFTER_ORDER = words("the a an my our all every only everything any me no in on at to with for under by")
+_NO_ORDER = words(
+    "is thank thanks let see look sorry wait guess hope think say go try ok remember got did had was said found told "
+    "made came went"
+)
+_SKIPPED = ADVERBS | words("also never only")
+_IN_FIRST_PERSON = {
+    "i": "they", "me": "them", "my": "their", "mine": "theirs", "myself": "themselves", "we": "they", "us": "them",
+    "our": "their", "ours": "theirs", "ourselves": "themselves", "am": "are", "i'm": "they are", "i've": "they have",
+    "we've": "they have", "i'd": "they would",
+}  # fmt: skip
+_NO_SUBJECT = words(
+    "and but so or because if when while as then there it this that these those he she they you what which who where "
+    "why how here yes no yeah ok okay well oh hmm also not one another something someone thing things thanks thank "
+    "sorry please let let's lets same such other both either neither like with to of by about just maybe still even "
+    "only too very really now today tomorrow yesterday tonight hi hello hey great nice cool lol haha less lots part "
+    "got done ready true false"
+)
+_PREPOSITIONS = words("in on at for from since until after before")
+_NOT_IN_SUBJECT = words("to that which who if when because")
+_EDGE = re.compile(r"^[^\w']+|[^\w']+$")
+
+
+def read_open_claims(said: ClauseContext) -> Iterator[Statement]:
+    """Yield a claim for each piece of the clause that makes one, the longest that does."""
+    text = _trim(said.clause.text)
+    boundaries = list(_boundaries(text))
+    starts = [0, *(each.stop for each in boundaries if each.begins_clause)]
+    done = 0
+    for start in starts:
+        stops = [len(text), *(each.start for each in reversed(boundaries) if each.start > start)]
+        for stop in stops if start >= done else ():
+            if statement := _statement(said, _trim(text[start:stop])):
+                yield statement
+                done = stop
+                break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Boundary:
+    """The place between two pieces: the first ends at `start`, the second begins at `stop`."""
+
+    start: int
+    stop: int
+    begins_clause: bool
+
+
+def _boundaries(text: str) -> Iterator[_Boundary]:
+    """Yield the places at which a claim may end, or begin if a subject and a verb follow."""
+    for match in _BOUNDARY.finditer(text):
+        following = text[match.end() :].split()
+        if not following:
+            continue
+        begins_clause = _bare(following[0]) in _BEGINS_CLAUSE or _place_of_verb(following) is not None
+        if begins_clause or _IS_MARK.match(match[0]) or _IS_SUBORDINATE.search(match[0]):
+            yield _Boundary(start=match.start(), stop=match.end(), begins_clause=begins_clause)
+
+
+def _trim(text: str) -> str:
+    text = _OPEN_BRACKET.sub("", _PICTURES.sub("", text.strip().rstrip(" .!,;:")))
+    return _FILLERS.sub("", text).rstrip(" .!,;:-–—")
+
+
+def _statement(said: ClauseContext, text: str) -> Statement | None:
+    if not MIN_WORDS <= len(text.split()) <= MAX_WORDS or GAP in text or NOT_ASSERTED.search(text):
+        return None
+    if has_id(text) or _UNSURE.search(text) or _MOMENTARY.search(text) or _ASKS_ALSO.search(text):
+        return None
+    lead = _LEAD.match(text)
+    found = _claim(said, text[lead.end() :] if lead else text)
+    if found is None:
+        return None
+    subject, claim = found
+    claim = f"{claim} {lead['lead'][:1].lower()}{lead['lead'][1:]}" if lead else claim
+    tense = Tense.FUTURE if re.search(r"\b(?:will|going to|is|are)\b", claim) else Tense.PAST
+    dates = find_dates(claim, at=said.turn.timestamp, tense=tense)
+    claim = _with_dates(claim, dates)
+    if _RELATIVE_DAY.search(claim):
+        return None
+    is_plan = bool(_IS_AHEAD.search(claim)) and len(dates) == 1 and dates[0].end > said.turn.timestamp
+    return replace(
+        make_statement(said, subject, attribute=OPEN, value=claim, claim=""),
+        claim=claim,
+        temporal=Temporal.FUTURE if is_plan else Temporal.CURRENT,
+        valid_to=dates[0].end if is_plan and claim.endswith(dates[0].words) else None,
+        is_correction=False,
+        is_retraction=False,
+    )
+
+
+def _claim(said: ClauseContext, text: str) -> tuple[Subject, str] | None:
+    """Return the subject and the claim of a piece; None if it has none or says too little on its own."""
+    subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)
+    if subject is not None and subject.is_own:
+        return _own_claim(subject)
+    if subject is not None and (claim := _claim_of_person(said, subject)):
+        return subject, claim
+    speaker = Subject(
+        label=said.speaker.label,
+        rest="",
+        voice=Voice(speaker=said.speaker.label, is_own=True),
+        names=said.speaker.names,
+        is_third=True,
+    )
+    if request := _request(said, text):
+        return speaker, request
+    claim = _claim_of_thing(said, text)
+    return (replace(speaker, voice=replace(speaker.voice, is_own=False)), claim) if claim else None
+
+
+def _own_claim(subject: Subject) -> tuple[Subject, str] | None:
+    """Return a claim about the speaker: "I get up at five" is "The user gets up at five"."""
+    if _THEIRS.search(subject.rest):
+        return None
+    predicate = _in_third_person(subject.rest.split())
+    if not predicate or _DANGLING.search(_THEIRS.sub("", predicate)):
+        return None
+    return subject, f"{subject.label} {predicate}"
+
+
+def _claim_of_person(said: ClauseContext, subject: Subject) -> str:
+    """Return a claim about somebody whom the clause names; empty if no verb follows or "she" is somebody else."""
+    tokens = subject.rest.split()
+    place = next((at for at, word in enumerate(tokens) if _bare(word) not in _SKIPPED), len(tokens))
+    verb = _bare(tokens[place]) if place < len(tokens) else ""
+    is_verb = verb in AUXILIARIES or (
+        "VERB" in lemmas(verb) and (verb.endswith("s") or is_past_form(verb) or subject.is_plural)
+    )
+    predicate = _about_others(tokens, said) if is_verb else ""
+    is_clear = predicate and not _DANGLING.search(re.sub(r"\b(?:his|her|their)\b", "", predicate, flags=re.IGNORECASE))
+    return f"{subject.label} {predicate}" if is_clear else ""
+
+
+def _request(said: ClauseContext, text: str) -> str:
+    """Return the claim of an order: "never touch the vendored files" is "The user asks never to touch …"."""
+    match = _REQUEST.fullmatch(text[:1].lower() + text[1:])
+    tokens = match["rest"].split() if match else []
+    if match is None or len(tokens) < 2:
+        return ""
+    how, verb, following = (match["how"] or "").strip(), _bare(tokens[0]), _bare(tokens[1])
+    is_order = is_base_form(verb) and (how or "NOUN" not in lemmas(verb) or following in _AFTER_ORDER)
+    if not is_order or verb in _NO_ORDER or _THEIRS.search(match["rest"]):
+        return ""
+    order = " ".join(_third_person_words(tokens))
+    if _DANGLING.search(_THEIRS.sub("", order)):
+        return ""
+    return f"{said.speaker.label} {_ASKS.get(how, 'asks not to')} {order}"
+
+
+def _claim_of_thing(said: ClauseContext, text: str) -> str:
+    """Return a claim about anything else, such as "The eu-west cluster is called heron"; empty if it is none."""
+    tokens = text.split()
+    place = _place_of_verb(tokens)
+    if _bare(tokens[0]) in _NO_SUBJECT or not re.match(r"[\w#/.]", tokens[0]) or place is None:
+        return ""
+    claim = _about_others(tokens, said) if place + 1 < len(tokens) else ""
+    return "" if _DANGLING.search(claim) or _OF_OTHERS.match(claim) else f"{claim[:1].upper()}{claim[1:]}"
+
+
+def _place_of_verb(tokens: Sequence[str]) -> int | None:
+    """Return the index of the verb whose subject the tokens begin with; None if it is not found."""
+    for place in range(1, min(len(tokens), MAX_SUBJECT_WORDS)):
+        word, before = _bare(tokens[place]), _bare(tokens[place - 1])
+        if tokens[place - 1].endswith((",", ";", ":")) or word in _NOT_IN_SUBJECT:
+            return None
+        is_after_name = place == 1 and tokens[0][:1].isupper() and is_past_form(word)
+        if before not in _PREPOSITIONS and (is_after_name or is_finite(word, before, is_last=place + 1 == len(tokens))):
+            return place
+    return None
+
+
+def _in_third_person(tokens: list[str]) -> str:
+    """Return the words after "I", as they follow "the user"; empty if no finite verb is among the first."""
+    place = next((at for at, word in enumerate(tokens) if _bare(word) not in _SKIPPED), len(tokens))
+    verb = _bare(tokens[place]) if place < len(tokens) else ""
+    form = conjugate(verb)
+    if not form:
+        return ""
+    following = _third_person_words(tokens[place + 1 :])
+    for at in range(1, len(following)):
+        if following[at - 1] == "and" and form != verb and _is_present(following[at]):
+            following[at] = conjugate(following[at])
+    return " ".join([*tokens[:place], tokens[place].lower().replace(verb, form, 1), *following])
+
+
+def _is_present(word: str) -> bool:
+    """Return True for a second verb of "I": "… and have a dog"."""
+    return word in ("am", "have", "do") or (is_base_form(word) and not {"NOUN", "ADJ"} & lemmas(word).keys())
+
+
+def _third_person_words(tokens: Sequence[str]) -> list[str]:
+    """Return the tokens with "they" for the first person, whose verbs have the same forms but for "was" and "am"."""
+    turned: list[str] = []
+    for token in tokens:
+        word = _bare(token)
+        is_theirs = bool(turned) and turned[-1] == "they"
+        new = {"am": "are", "was": "were"}.get(word, "") if is_theirs else _IN_FIRST_PERSON.get(word, "")
+        turned.append(re.sub(re.escape(word), new, token, count=1, flags=re.IGNORECASE) if new else token)
+    return turned
+
+
+def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
+    """Return the tokens with "the user" for the first person; empty if "I" has no verb that can be turned."""
+    label = said.speaker.label
+    user = label[:1].lower() + label[1:] if not said.speaker.person else label
+    owner = possessive(label)
+    turned: list[str] = []
+    for at, token in enumerate(tokens):
+        word = _bare(token)
+        if word in ("i", "we") and at + 1 < len(tokens):
+            predicate = _in_third_person(list(tokens[at + 1 :]))
+            return " ".join([*turned, user, predicate]) if predicate else ""
+        if word in ("i", "we", "mine", "ours"):
+            return ""
+        new = {"my": owner, "our": owner, "me": user, "us": user}.get(word)
+        turned.append(re.sub(re.escape(word), new, token, count=1, flags=re.IGNORECASE) if new else token)
+    return " ".join(turned)
+
+
+def _with_dates(claim: str, dates: Sequence[DateMention]) -> str:
+    """Return the claim with its dates written out. A bare weekday may come every week, and stays; so do ranges."""
+    if _RANGE.search(claim):
+        return claim
+    for date in sorted(dates, key=lambda each: -each.begin):
+        if date.bound is Bound.WITHIN and not _WEEKDAY.fullmatch(claim[date.begin : date.stop].strip()):
+            claim = f"{claim[: date.begin]}{date.words}{claim[date.stop :]}"
+    return claim
+
+
+def _bare(token: str) -> str:
+    return _EDGE.sub("", token).lower()
