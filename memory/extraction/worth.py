@@ -22,7 +22,7 @@ WORTH_FILE = Path(__file__).with_name("worth.json")
 """The shipped weights."""
 OPEN_FLOOR = 0.65
 """Claims in the speaker's own words are kept from this worth on."""
-RULE_FLOOR = 0.5
+RULE_FLOOR = 0.25
 """Claims of rules are kept from this worth on: a rule says something for them."""
 _DAYS = (
     "january|february|march|april|may|june|july|august|september|october|november|december|(?:mon|tues|wednes|thurs|fri"
@@ -49,7 +49,7 @@ FEATURES = {
     "comma": re.compile(r".*,"),
 }
 """Patterns of words, each of which counts as 1 if a claim begins with it."""
-WORDS = (*FEATURES, "length", "by_rule")
+WORDS = (*FEATURES, "length", "by_rule", "request_by_rule")
 """Names of the numbers of a claim after its vector."""
 
 
@@ -80,7 +80,10 @@ def features_of(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.fl
     """
     vectors = bundled_embeddings().embed(list(claims), deadline_seconds=None)
     told = [[pattern.match(claim) is not None for pattern in FEATURES.values()] for claim in claims]
-    rest = [[len(claim.split()) / 10, is_read] for claim, is_read in zip(claims, by_rule, strict=True)]
+    rest = [
+        [len(claim.split()) / 10, is_read, is_read and FEATURES["request"].match(claim) is not None]
+        for claim, is_read in zip(claims, by_rule, strict=True)
+    ]
     return np.hstack([vectors, np.array(told, dtype=np.float64), np.array(rest, dtype=np.float64)])
 
 

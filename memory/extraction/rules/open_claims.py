@@ -43,6 +43,8 @@ _BOUNDARY = re.compile(
 """The words between two pieces of a clause, of which the second may be a clause of its own."""
 _IS_MARK = re.compile(r"\s*[,;:.…]|\s+[-–—]|—")
 _IS_SUBORDINATE = re.compile(rf"\b(?:{_SUBORDINATE})\b", re.IGNORECASE)
+_IS_CONDITION = re.compile(r"\b(?:while|which|until|when|before|after|if)\b", re.IGNORECASE)
+"""Words after which a piece only holds with the one before it: "… until the exams are done"."""
 _BEGINS_CLAUSE = words(
     "i we it they he she you my our this that there it's i'm that's there's they're he's she's you're who which its "
     "their your"
@@ -51,7 +53,7 @@ _DANGLING = re.compile(
     r"\b(?:it|its|it's|itself|this(?! (?:repo|project|codebase|year|month|spring|summer|autumn|fall|winter)\b)|these"
     r"|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
     r"|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
-    r"|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
+    r"|the ones|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
     r"|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week|thing|part|time|kind|stuff|sort)\b)"
     r"|(?:^|\b(?:of|in|on|at|for|with|about|after|like|do|did|than|to|all|over|from|by) )that\b",
     re.IGNORECASE,
@@ -73,6 +75,9 @@ _MOMENTARY = re.compile(
 _RELATIVE_DAY = re.compile(
     r"\b(?:tomorrow|yesterday|(?:this|next|last) (?:week|month|year)|ago|the other day)\b", re.IGNORECASE
 )
+_PREPOSITION = re.compile(
+    r"\b(?:for|of|by|from|to|until|till|since|before|after|around|about|on|in|at) $", re.IGNORECASE
+)
 _WEEKDAY = re.compile(r"(?:on |every |by )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
 _FILLERS = re.compile(
     r"(?:\s+(?:too|as well|again|now|btw|by the way|tho|though|you know|tbh|lol|haha|anyway|thank god|sir|ugh|please"
@@ -83,11 +88,12 @@ _FILLERS = re.compile(
 _ASKS_ALSO = re.compile(r"\S\s+(?:please|pls)\b", re.IGNORECASE)
 _RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
 _IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
+_CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(?=\w)", re.IGNORECASE)
 _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
 _OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
 _LEAD = re.compile(
-    r"(?P<lead>(?:from|in|on|since|until|till|by|every|for|at|after|as of|starting|during|internally|usually|normally"
-    r"|generally)\b[^,]{0,40}?),? (?=(?:I|we|my|our)\b)",
+    r"(?P<lead>(?:from|in|on|since|until|till|by|every|for|at|after|as of|starting|during) [^,]{1,40}?"
+    r"|internally|usually|normally|generally),? (?=(?:I|we|my|our)\b)",
     re.IGNORECASE,
 )
 """Words before the subject that belong to the claim: "since January I get up at five"."""
@@ -148,12 +154,13 @@ def _boundaries(text: str) -> Iterator[_Boundary]:
             continue
         begins_clause = _bare(following[0]) in _BEGINS_CLAUSE or _place_of_verb(following) is not None
         if begins_clause or _IS_MARK.match(match[0]) or _IS_SUBORDINATE.search(match[0]):
+            begins_clause = begins_clause and not _IS_CONDITION.search(match[0])
             yield _Boundary(start=match.start(), stop=match.end(), begins_clause=begins_clause)
 
 
 def _trim(text: str) -> str:
     text = _OPEN_BRACKET.sub("", _PICTURES.sub("", text.strip().rstrip(" .!,;:")))
-    return _FILLERS.sub("", text).rstrip(" .!,;:-–—")
+    return _CONJUNCTION.sub("", _FILLERS.sub("", text).rstrip(" .!,;:-–—"))
 
 
 def _statement(said: ClauseContext, text: str) -> Statement | None:
@@ -246,7 +253,8 @@ def _claim_of_thing(said: ClauseContext, text: str) -> str:
     """Return a claim about anything else, such as "The eu-west cluster is called heron"; empty if it is none."""
     tokens = text.split()
     place = _place_of_verb(tokens)
-    if _bare(tokens[0]) in _NO_SUBJECT or not re.match(r"[\w#/.]", tokens[0]) or place is None:
+    first = _bare(tokens[0])
+    if first in _NO_SUBJECT or first in AUXILIARIES or not re.match(r"[\w#/.]", tokens[0]) or place is None:
         return ""
     claim = _about_others(tokens, said) if place + 1 < len(tokens) else ""
     return "" if _DANGLING.search(claim) or _OF_OTHERS.match(claim) else f"{claim[:1].upper()}{claim[1:]}"
@@ -258,6 +266,8 @@ def _place_of_verb(tokens: Sequence[str]) -> int | None:
         word, before = _bare(tokens[place]), _bare(tokens[place - 1])
         if tokens[place - 1].endswith((",", ";", ":")) or word in _NOT_IN_SUBJECT:
             return None
+        if tokens[place] == "May":
+            continue
         is_after_name = place == 1 and tokens[0][:1].isupper() and is_past_form(word)
         if before not in _PREPOSITIONS and (is_after_name or is_finite(word, before, is_last=place + 1 == len(tokens))):
             return place
@@ -318,7 +328,9 @@ def _with_dates(claim: str, dates: Sequence[DateMention]) -> str:
         return claim
     for date in sorted(dates, key=lambda each: -each.begin):
         if date.bound is Bound.WITHIN and not _WEEKDAY.fullmatch(claim[date.begin : date.stop].strip()):
-            claim = f"{claim[: date.begin]}{date.words}{claim[date.stop :]}"
+            before = claim[: date.begin]
+            written = re.sub(r"^(?:on|in) ", "", date.words) if _PREPOSITION.search(before) else date.words
+            claim = f"{before}{written}{claim[date.stop :]}"
     return claim
 
 
