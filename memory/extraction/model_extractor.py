@@ -38,6 +38,7 @@ from memory.extraction.worth import are_worth_keeping
 from memory.models.facts import Certainty, Temporal
 from memory.providers.language_models import LanguageModel, Meter, Question, language_model
 from memory.providers.material import encode_line
+from memory_project.embedded.models import is_bundle_installed
 
 ANSWER_TOKENS = 8_000
 """Tokens of an answer. A fact takes about a hundred, and smaller models refuse requests for more tokens."""
@@ -258,6 +259,11 @@ def normalize_label(text: str) -> str:
 
 
 def knowledge_extractor() -> Extractor:
-    """Return the language model's extractor if EXTRACTION_MODEL is set, else the offline one."""
+    """Return the language model's extractor if EXTRACTION_MODEL is set, else the offline one.
+
+    Without the bundled weights, whose vectors it judges by, the offline one judges no claims (check memory.W020).
+    """
     model = language_model("extraction")
-    return RuleExtractor(are_worth_keeping) if model is None else ModelExtractor(model)
+    if model is not None:
+        return ModelExtractor(model)
+    return RuleExtractor(are_worth_keeping if is_bundle_installed() else None)

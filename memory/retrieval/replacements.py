@@ -222,12 +222,13 @@ def find_replaced(
     """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
 
     Long texts are left out: they say more than one thing, and are about as near to each other as what replaces them.
+    A fact is at the place of its only source, or that one at the fact's: both say the same.
     `asked` are the names in the question: what is about others replaces nothing for it.
     """
     replacements = collect_replacements(candidates, links, sources)
-    places = {id(candidate): place for place, candidate in enumerate(candidates)}
+    places = places_of(candidates, sources)
     found: dict[UUID, Replaced] = {}
-    for place, older in enumerate(candidates[:head]):
+    for older in candidates[:head]:
         if len(older.text) > MAX_STATEMENT_CHARACTERS:
             continue
         ways = [
@@ -235,7 +236,7 @@ def find_replaced(
                 newer=newer,
                 weight=weight,
                 wanted=wanted_probability(
-                    weight, newer_place=places[id(newer)], older_place=place, is_past_tense=is_past_tense
+                    weight, newer_place=places[id(newer)], older_place=places[id(older)], is_past_tense=is_past_tense
                 ),
             )
             for newer, weight in replacements.get(older.id, ())
@@ -244,6 +245,17 @@ def find_replaced(
         if ways:
             found[older.id] = max(ways, key=lambda way: way.wanted)
     return found
+
+
+def places_of(candidates: Sequence[Candidate], sources: Mapping[UUID, Sequence[UUID]]) -> dict[int, int]:
+    """Return the place of each candidate, by its `id()`. Facts and their only source share the first of theirs."""
+    places: dict[int, int] = {}
+    of_source: dict[UUID, int] = {}
+    for candidate in candidates:
+        own = sources.get(candidate.id, ())
+        source = own[0] if len(own) == 1 else candidate.id
+        places[id(candidate)] = of_source.setdefault(source, len(of_source))
+    return places
 
 
 def collect_replacements(

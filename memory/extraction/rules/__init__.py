@@ -225,8 +225,9 @@ class _Reader:
             if passage.is_asserted:
                 found = self.of_clauses(said, clauses, asks=passage.asks)
             else:
+                self.read_open(said, clauses[:-1])
                 # a question may follow statements in its sentence
-                self.read_open(said, clauses[: -1 if is_question(sentence) else None])
+                self.read_open(said, clauses[-1:], asks=is_question(sentence))
                 found = iter(()) if passage.is_doubtful else self.of_sentence(said, is_asserted=False)
             for statement in found:
                 if not (is_trivial(statement.claim) or (passage.asks and _IS_TASK.search(statement.claim))):
@@ -244,11 +245,11 @@ class _Reader:
             self.read_open(said, [clause])
         yield from self.of_sentence(said, is_asserted=True)
 
-    def read_open(self, said: ClauseContext, clauses: Sequence[Clause]) -> None:
+    def read_open(self, said: ClauseContext, clauses: Sequence[Clause], *, asks: bool = False) -> None:
         """Keep what clauses say in the speaker's words, if it is an assistant that they speak to."""
         if said.turn.index in self.to_assistant:
             for clause in clauses:
-                self.open += read_open_claims(replace(said, clause=clause, spoken_of=self.people.only))
+                self.open += read_open_claims(replace(said, clause=clause, spoken_of=self.people.only), asks=asks)
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
         clause, speaker = said.clause, said.speaker

@@ -34,6 +34,8 @@ OPEN = "said"
 """The attribute of claims in the speaker's own words: nothing but the words says what they are about."""
 MIN_WORDS, MAX_WORDS = 4, 26
 MAX_SUBJECT_WORDS = 8
+MAX_DOUBT_CHARACTERS = 15
+"""Characters before a clause in which a doubt is about it: "I think", "not sure but"."""
 
 _SUBORDINATE = "because|since|as|cause|cuz|although|though|while|which|until|when|before|after|if"
 _BOUNDARY = re.compile(
@@ -122,14 +124,22 @@ _NOT_IN_SUBJECT = words("to that which who if when because")
 _EDGE = re.compile(r"^[^\w']+|[^\w']+$")
 
 
-def read_open_claims(said: ClauseContext) -> Iterator[Statement]:
-    """Yield a claim for each piece of the clause that makes one, the longest that does."""
+def read_open_claims(said: ClauseContext, *, asks: bool = False) -> Iterator[Statement]:
+    """Yield a claim for each piece of the clause that makes one, the longest that does.
+
+    A clause that asks (`asks`) states only what is before its last piece.
+    """
     text = _trim(said.clause.text)
     boundaries = list(_boundaries(text))
+    if asks:
+        text = text[: boundaries[-1].start] if boundaries else ""
+    before = said.clause.sentence[: max(0, said.clause.sentence.find(text))]
+    if not text or _UNSURE.search(before[-MAX_DOUBT_CHARACTERS:]):
+        return
     starts = [0, *(each.stop for each in boundaries if each.begins_clause)]
     done = 0
     for start in starts:
-        stops = [len(text), *(each.start for each in reversed(boundaries) if each.start > start)]
+        stops = [len(text), *(each.start for each in reversed(boundaries) if each.start > start and each.ends_claim)]
         for stop in stops if start >= done else ():
             if statement := _statement(said, _trim(text[start:stop])):
                 yield statement
@@ -139,11 +149,15 @@ def read_open_claims(said: ClauseContext) -> Iterator[Statement]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Boundary:
-    """The place between two pieces: the first ends at `start`, the second begins at `stop`."""
+    """The place between two pieces: the first ends at `start`, the second begins at `stop`.
+
+    `ends_claim` is False if the first holds only under the condition that the second is.
+    """
 
     start: int
     stop: int
     begins_clause: bool
+    ends_claim: bool
 
 
 def _boundaries(text: str) -> Iterator[_Boundary]:
@@ -154,8 +168,13 @@ def _boundaries(text: str) -> Iterator[_Boundary]:
             continue
         begins_clause = _bare(following[0]) in _BEGINS_CLAUSE or _place_of_verb(following) is not None
         if begins_clause or _IS_MARK.match(match[0]) or _IS_SUBORDINATE.search(match[0]):
-            begins_clause = begins_clause and not _IS_CONDITION.search(match[0])
-            yield _Boundary(start=match.start(), stop=match.end(), begins_clause=begins_clause)
+            is_condition = _IS_CONDITION.search(match[0]) is not None
+            yield _Boundary(
+                start=match.start(),
+                stop=match.end(),
+                begins_clause=begins_clause and not is_condition,
+                ends_claim=not is_condition or "which" in match[0],
+            )
 
 
 def _trim(text: str) -> str:
@@ -174,8 +193,7 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
         return None
     subject, claim = found
     claim = f"{claim} {lead['lead'][:1].lower()}{lead['lead'][1:]}" if lead else claim
-    tense = Tense.FUTURE if re.search(r"\b(?:will|going to|is|are)\b", claim) else Tense.PAST
-    dates = find_dates(claim, at=said.turn.timestamp, tense=tense)
+    dates = find_dates(claim, at=said.turn.timestamp, tense=_tense_of(claim))
     claim = _with_dates(claim, dates)
     if _RELATIVE_DAY.search(claim):
         return None
@@ -188,6 +206,14 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
         is_correction=False,
         is_retraction=False,
     )
+
+
+def _tense_of(claim: str) -> Tense:
+    """Return the past if a verb has its past form and no auxiliary says otherwise."""
+    if re.search(r"\b(?:will|going to|is|are|has|have)\b", claim):
+        return Tense.PAST if re.search(r"\b(?:has|have) \w+(?:ed|en)\b", claim) else Tense.FUTURE
+    is_past = any(is_past_form(word) and not is_base_form(word) for word in map(_bare, claim.split()))
+    return Tense.PAST if is_past else Tense.FUTURE
 
 
 def _claim(said: ClauseContext, text: str) -> tuple[Subject, str] | None:

@@ -1,0 +1,150 @@
+"""Claims in the speaker's own words: what a piece of a clause says on its own, and what it does not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.extraction.knowledge import Chunk
+from memory.extraction.rules import read_claims_to_judge
+from memory.extraction.rules.inflection import conjugate, is_past_form, third_person
+from memory.extraction.rules.open_claims import MAX_WORDS, OPEN
+from memory.extraction.rules.words import words
+from memory.models.facts import Temporal
+from tests.memory.extraction.spoken import turn
+
+FIRST_PERSON = {"i", "me", "my", "mine", "we", "us", "our", "ours", "i'm", "you", "it", "that's"}
+WORDS = words(
+    "I we my our the a and but so because , ; - nothing always never is have need push prod Fridays batch jobs run at "
+    "night it you that there he her Maria friday tomorrow 14 March 2024 2.5 GB api /data/raw 🙂 please maybe not keep"
+)
+
+
+def open_claims(*texts: str, speaker: str = "") -> list[str]:
+    chunk = Chunk(turns=[turn(text, speaker=speaker, index=index) for index, text in enumerate(texts)])
+    return [claim.claim for claim in read_claims_to_judge(chunk) if claim.attribute == OPEN]
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("I practise in England and Wales only", "The user practises in England and Wales only"),
+        ("We push nothing to prod on Fridays, you know why", "The user pushes nothing to prod on Fridays"),
+        ("i push myself once i've read the diff", "The user pushes themselves once they have read the diff"),
+        ("I can't take ibuprofen, had a bleed in '22", "The user can not take ibuprofen, had a bleed in '22"),
+        ("since January I get up at five", "The user gets up at five since January"),
+        ("I was on boats for forty years", "The user was on boats for forty years"),
+        (
+            "my supervisor Prof. Lindqvist wants blue or orange",
+            "The user's supervisor Prof. Lindqvist wants blue or orange",
+        ),
+        ("The eu-west cluster is called heron", "The eu-west cluster is called heron"),
+        ("Everything we ship has to be AA", "Everything the user ships has to be AA"),
+        ("raw is in bani and the marts are in lei", "Raw is in bani and the marts are in lei"),
+        ("my girls hate jogging on sand", "The user's girls hate jogging on sand"),
+        ("commit in small pieces", "The user asks to commit in small pieces"),
+        ("we weigh parcels by hand and have no scale", "The user weighs parcels by hand and has no scale"),
+    ],
+)
+def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: str, claim: str) -> None:
+    assert claim in open_claims(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "they may replay callbacks for three days",
+        "I keep it in the drawer of my desk",
+        "that goes for all of our work",
+        "There is a shed behind our house",
+        "maybe I push the rest at lunch",
+        "I think we moved the queue to Kafka",
+        "I ran the whole suite a minute ago",
+        "we ship the rest tomorrow at noon",
+        "has to be a customer-managed key",
+        "if we deploy on Fridays, the boss shouts",
+        "Mine is the one with stickers on",
+        "do we push to prod on Fridays?",
+        "I pushed",
+        "His name is Professor Fluff",
+        "My friend is 0190a5b2-7c3d-7e4f-8a9b-0c1d2e3f4a5b and works at the mill",
+    ],
+)
+def test_what_needs_the_conversation_or_is_in_doubt_makes_none(text: str) -> None:
+    assert open_claims(text) == []
+
+
+def test_a_statement_is_found_beside_what_is_no_statement() -> None:
+    assert open_claims("we are on pnpm 9, ci fails if there is a package-lock.json") == ["The user is on pnpm 9"]
+    assert open_claims("We're in eu-west-1 for everything, why does it look elsewhere?") == [
+        "The user is in eu-west-1 for everything"
+    ]
+
+
+def test_a_condition_is_no_claim_without_what_it_is_for() -> None:
+    assert open_claims("nothing may be restarted until the branches are closed") == [
+        "Nothing may be restarted until the branches are closed"
+    ]
+
+
+def test_dates_are_written_out_but_for_weekdays_that_may_come_every_week() -> None:
+    assert open_claims("the ferry closes down next month for repairs") == [
+        "The ferry closes down in June 2023 for repairs"
+    ]
+    assert open_claims("the figures for the 9th of March are wrong by a cent") == [
+        "The figures for 9 March 2023 are wrong by a cent"
+    ]
+    assert open_claims("the band rehearses on Tuesdays in the old mill") == [
+        "The band rehearses on Tuesdays in the old mill"
+    ]
+
+
+def test_a_plan_ends_with_its_date() -> None:
+    chunk = Chunk(turns=[turn("we are moving the office to Yaba in July 2023")])
+    [claim] = [claim for claim in read_claims_to_judge(chunk) if claim.attribute == OPEN]
+    assert (claim.temporal, str(claim.valid_to)[:10]) == (Temporal.FUTURE, "2023-08-01")
+
+
+def test_she_stands_for_the_only_person_that_was_spoken_of() -> None:
+    found = open_claims("My mother is here. She doesn't drive in the dark.")
+    assert "The user's mother does not drive in the dark" in found
+    assert open_claims("Nobody is here. She doesn't drive in the dark.") == []
+
+
+def test_what_a_rule_has_read_is_not_said_again() -> None:
+    assert open_claims("I live in Porto with my sister") == []
+
+
+def test_people_who_talk_to_each_other_are_not_read_so() -> None:
+    assert open_claims("We push nothing to prod on Fridays", speaker="Ana") == []
+
+
+@given(st.lists(st.sampled_from(sorted(WORDS)), min_size=1, max_size=30).map(" ".join))
+def test_no_claim_speaks_of_itself_or_of_what_it_does_not_name(text: str) -> None:
+    for claim in open_claims(text):
+        said = claim.lower().replace(",", " ").split()
+        assert not FIRST_PERSON & set(said), claim
+        assert len(said) <= 2 * MAX_WORDS
+
+
+@pytest.mark.parametrize(
+    ("word", "form"),
+    [
+        *(("am", "is"), ("have", "has"), ("do", "does"), ("was", "was"), ("were", "was"), ("will", "will")),
+        *(("watch", "watches"), ("carry", "carries"), ("deploy", "deploys"), ("run", "runs"), ("read", "reads")),
+        *(
+            ("moved", "moved"),
+            ("left", "left"),
+            ("wrote", "wrote"),
+            ("table", "tables"),
+        ),
+        *(("quickly", ""), ("of", ""), ("xyzzy", "")),
+    ],
+)
+def test_verbs_after_i_are_turned_into_the_third_person(word: str, form: str) -> None:
+    assert conjugate(word) == form
+
+
+@given(st.sampled_from(["go", "take", "bring", "refactor", "migrate", "fix", "buy", "study", "echo", "push", "lie"]))
+def test_the_third_person_of_a_verb_is_no_past_form(base: str) -> None:
+    assert third_person(base).startswith(base[:-1])
+    assert not is_past_form(third_person(base))
