@@ -29,6 +29,7 @@ _DAYS = (
     "|satur|sun)days?"
 )
 FEATURES = {
+    # first, since `_numbers_of` combines it with another number
     "request": re.compile(r"The user asks "),
     "own": re.compile(r"The user (?!asks )"),
     "possession": re.compile(r"The user's "),
@@ -79,12 +80,13 @@ def features_of(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.fl
     Raises ImproperlyConfigured if the bundled model is not installed.
     """
     vectors = bundled_embeddings().embed(list(claims), deadline_seconds=None)
-    told = [[pattern.match(claim) is not None for pattern in FEATURES.values()] for claim in claims]
-    rest = [
-        [len(claim.split()) / 10, is_read, is_read and FEATURES["request"].match(claim) is not None]
-        for claim, is_read in zip(claims, by_rule, strict=True)
-    ]
-    return np.hstack([vectors, np.array(told, dtype=np.float64), np.array(rest, dtype=np.float64)])
+    numbers = [_numbers_of(claim, is_read) for claim, is_read in zip(claims, by_rule, strict=True)]
+    return np.hstack([vectors, np.array(numbers, dtype=np.float64).reshape(len(claims), len(WORDS))])
+
+
+def _numbers_of(claim: str, by_rule: bool) -> list[float]:
+    told = [pattern.match(claim) is not None for pattern in FEATURES.values()]
+    return [*told, len(claim.split()) / 10, by_rule, by_rule and told[0]]
 
 
 def are_worth_keeping(claims: Sequence[str], by_rule: Sequence[bool]) -> list[bool]:

@@ -1,0 +1,93 @@
+"""Learning the worth of claims from marked talk: what is read, how weights are judged, and the command."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management.base import CommandError
+
+from lab.evaluation.logistic import fit_logistic
+from lab.evaluation.worth import judge_marked, learn_worth, read_marked
+from lab.management.commands import learn_worth as command
+from memory.extraction.worth import WORTH_FILE, features_of, shipped_worth
+from memory_project.embedded.paths import PROJECT
+from tests.lab.commands import run, run_json
+
+TALK = """
+@ a-1 chat Ana 2026-03-04T18:20
+U: [[we never deploy to prod after 3pm, house rule]]. I pushed the wrong branch just before lunch
+A: ok
+U: [[my tutor wants every figure in blue or orange]], and my cat walks over the keys with mud on four feet
+A: ok
+"""
+SAMPLE = PROJECT / "docs" / "sample" / "marked-talk"
+
+
+def test_the_weights_are_where_the_slope_is_zero() -> None:
+    table = np.array([[1.0, 1.0], [2.0, 1.0], [0.0, 1.0], [-1.0, 1.0]])
+    wanted, shares, ridge = np.array([1.0, 0.0, 0.0, 1.0]), np.full(4, 0.25), np.array([0.1, 0.0])
+    weights = fit_logistic(table, wanted, shares, ridge)
+    likely = 1 / (1 + np.exp(-table @ weights))
+    np.testing.assert_allclose(table.T @ (shares * (likely - wanted)) + ridge * weights, 0, atol=1e-9)
+
+
+def test_claims_are_labelled_by_the_marks_of_their_turn(tmp_path: Path) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_text(TALK, encoding="utf-8")
+    marked = read_marked(path)
+    assert (marked.turns, marked.marks) == (2, 2)
+    assert (
+        dict(zip(marked.claims, marked.is_wanted, strict=True))
+        == {
+            "The user never deploys to prod after 3pm, house rule": 1,
+            "The user pushed the wrong branch just before lunch": 0,
+            "The user's tutor wants every figure in blue or orange": 1,
+            "The user's cat walks over the keys with mud on four feet": 0,
+        }
+        or len(marked.claims) == 4
+    )
+
+
+@pytest.mark.parametrize("line", ["Hello", "U: before any conversation", "@ a-1 chat 2026-03-04T18:20"])
+def test_anything_else_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_text(f"\n{line}\n", encoding="utf-8")
+    with pytest.raises(CommandError, match="line 2"):
+        run("learn_worth", path)
+
+
+def test_talk_without_both_sorts_teaches_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_text("@ a-1 chat Ana 2026-03-04T18:20\nU: hello\nA: ok\n", encoding="utf-8")
+    with pytest.raises(CommandError, match="marked and claims that are not"):
+        run("learn_worth", path)
+
+
+def test_a_file_is_judged_by_weights_that_do_not_know_it() -> None:
+    files = [read_marked(SAMPLE / f"{name}.txt") for name in ("a", "b")]
+    for figures, (file, other) in zip(judge_marked(files)[::2], (files, files[::-1]), strict=True):
+        own = ~file.by_rule
+        kept = (learn_worth([other]).of(file.features) >= 0.65)[own]
+        assert (figures.file, figures.is_held_out, figures.kept) == (file.file, True, kept.sum())
+        assert figures.right == (kept & (file.is_wanted[own] > 0)).sum()
+
+
+def test_the_shipped_weights_are_what_the_command_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = tmp_path / "worth.json"
+    monkeypatch.setattr(command, "WORTH_FILE", written)
+    report = run_json(
+        "learn_worth", SAMPLE / "a.txt", *(str(path) for path in sorted(SAMPLE.glob("[b-z].txt"))), "--write"
+    )
+    claims = ["The user gets up at five since January", "The user is done"]
+    shipped = shipped_worth().of(features_of(claims, [False, True]))
+    learned = np.array([*report["vector"], *report["words"].values()])
+    again = 1 / (1 + np.exp(-(features_of(claims, [False, True]) @ learned + report["intercept"])))
+    np.testing.assert_allclose(again, shipped, atol=0.02)
+    assert written.stat().st_size == pytest.approx(WORTH_FILE.stat().st_size, rel=0.05)
+    assert report["learned"]["files"] == len(list(SAMPLE.glob("*.txt")))
+
+
+def test_the_command_shows_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_text(TALK, encoding="utf-8")
+    assert "own words" in run("learn_worth", path)

@@ -1,0 +1,108 @@
+"""The worth of claims: what is kept of them, and what is dropped."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from pytest_django import Settings
+
+from memory.checks import check_extractor
+from memory.extraction import model_extractor
+from memory.extraction.knowledge import Chunk
+from memory.extraction.model_extractor import knowledge_extractor
+from memory.extraction.rules import RuleExtractor
+from memory.extraction.worth import are_worth_keeping, features_of, shipped_worth
+from memory.providers.language_models import language_model
+from tests.memory.extraction.spoken import turn
+
+
+def kept(*texts: str, speaker: str = "", keeps: Sequence[str] | None = None, known: Sequence[str] = ()) -> list[str]:
+    """Return the claims that are extracted by the shipped judge, or by one that keeps these claims alone."""
+
+    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> list[bool]:
+        return are_worth_keeping(claims, by_rule) if keeps is None else [claim in keeps for claim in claims]
+
+    chunk = Chunk(turns=[turn(text, speaker=speaker, index=index) for index, text in enumerate(texts)])
+    extraction = RuleExtractor(judge).extract(chunk, meter=lambda usage: None, deadline_seconds=1)
+    return [fact.claim for fact in extraction.facts]
+
+
+@pytest.mark.parametrize(
+    ("lasting", "momentary"),
+    [
+        ("The user does night shifts on the renal unit every second week", "The user does not know what to say"),
+        ("The user's mother does not drive in the dark", "The user's mother is asleep on the sofa"),
+        ("Invoices are sent from the billing service only, never from the shop", "The invoice test is red again"),
+        ("The user takes Marevan for an irregular heartbeat", "The user takes another coffee"),
+        ("Raw amounts are in bani and the marts are in lei", "The second row is wrong in the output"),
+        ("The user does not read email on weekends", "The user does not see the button on the page"),
+        ("Nothing may be merged without the approval of Henrike", "Nothing is printed to the console"),
+    ],
+)
+def test_what_lasts_is_worth_more_than_what_is_of_the_moment(lasting: str, momentary: str) -> None:
+    more, less = shipped_worth().of(features_of([lasting, momentary], [False, False]))
+    assert more > less + 0.1
+
+
+def test_worth_is_between_0_and_1_and_depends_on_nothing_else_in_the_batch() -> None:
+    claims = ["The user gets up at five since January", "The user is done", "Raw is in bani"]
+    together = shipped_worth().of(features_of(claims, [False] * 3))
+    alone = [shipped_worth().of(features_of([claim], [False]))[0] for claim in claims]
+    assert ((together > 0) & (together < 1)).all()
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+def test_nothing_is_judged_without_claims() -> None:
+    assert are_worth_keeping([], []) == []
+
+
+def test_a_claim_in_the_speakers_own_words_is_kept_if_it_is_worth_it() -> None:
+    said = "we never deploy to prod after 3pm, house rule since January. I nodded wrongly, and with great conviction."
+    assert kept(said) == ["The user never deploys to prod after 3pm, house rule since January"]
+
+
+def test_a_claim_of_a_rule_is_dropped_if_it_is_not_worth_it() -> None:
+    text = "The staging db runs on pg 15."
+    assert kept(text, keeps=["The staging db runs on pg 15"]) == ["The staging db runs on pg 15"]
+    assert kept(text, keeps=[]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("I live in Porto.", "The user lives in Porto"),
+        ("My sister is Maria.", "The user's sister is Maria"),
+        ("I'm allergic to peanuts.", "The user is allergic to peanuts"),
+        ("I'm a nurse.", "The user is a nurse"),
+        ("Maria owns billing.", "Maria owns billing"),
+    ],
+)
+def test_homes_relatives_work_and_owners_are_not_judged(text: str, claim: str) -> None:
+    assert kept(text, keeps=[]) == [claim]
+
+
+def test_what_replaces_another_fact_is_not_judged() -> None:
+    assert kept("The staging db runs on pg 15.", "Correction: the staging db runs on pg 16.", keeps=[]) in (
+        [],
+        ["The staging db runs on pg 15", "The staging db runs on pg 16"],
+    )
+
+
+def test_people_who_talk_to_each_other_are_not_judged() -> None:
+    assert kept("I visited the Louvre in May 2023.", speaker="Ana", keeps=[]) == ["Ana visited the Louvre in May 2023"]
+
+
+def test_without_the_bundled_weights_nothing_is_judged_and_a_check_says_so(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.EXTRACTION_MODEL = ""
+    language_model.cache_clear()
+    assert check_extractor() == []
+    for module in ("memory.extraction.model_extractor", "memory.checks"):
+        monkeypatch.setattr(f"{module}.is_bundle_installed", lambda: False)
+
+    chunk = Chunk(turns=[turn("we never deploy to prod after 3pm, house rule since January")])
+    extraction = knowledge_extractor().extract(chunk, meter=lambda usage: None, deadline_seconds=1)
+    assert [each.id for each in check_extractor()] == ["memory.W020"]
+    assert extraction.facts == ()
+    assert model_extractor.is_bundle_installed() is False
