@@ -85,8 +85,8 @@ def features_of(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.fl
 
 
 def _numbers_of(claim: str, by_rule: bool) -> list[float]:
-    told = [pattern.match(claim) is not None for pattern in FEATURES.values()]
-    return [*told, len(claim.split()) / 10, by_rule, by_rule and told[0]]
+    matches = [pattern.match(claim) is not None for pattern in FEATURES.values()]
+    return [*matches, len(claim.split()) / 10, by_rule, by_rule and matches[0]]
 
 
 def are_worth_keeping(claims: Sequence[str], by_rule: Sequence[bool]) -> list[bool]:

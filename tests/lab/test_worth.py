@@ -72,12 +72,12 @@ def test_a_file_is_judged_by_weights_that_do_not_know_it() -> None:
         assert figures.right == (kept & (file.is_wanted[own] > 0)).sum()
 
 
+@pytest.mark.slow
 def test_the_shipped_weights_are_what_the_command_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = tmp_path / "worth.json"
     monkeypatch.setattr(command, "WORTH_FILE", written)
-    report = run_json(
-        "learn_worth", SAMPLE / "a.txt", *(str(path) for path in sorted(SAMPLE.glob("[b-z].txt"))), "--write"
-    )
+    others = map(str, sorted(SAMPLE.glob("[b-z].txt")))
+    report = run_json("learn_worth", SAMPLE / "a.txt", "--write", *others)
     claims = ["The user gets up at five since January", "The user is done"]
     shipped = shipped_worth().of(features_of(claims, [False, True]))
     learned = np.array([*report["vector"], *report["words"].values()])
