@@ -20,7 +20,7 @@ from memory.providers.embeddings import bundled_embeddings
 
 WORTH_FILE = Path(__file__).with_name("worth.json")
 """The shipped weights."""
-OPEN_FLOOR = 0.65
+OPEN_FLOOR = 0.6
 """Claims in the speaker's own words are kept from this worth on."""
 RULE_FLOOR = 0.25
 """Claims of rules are kept from this worth on: a rule says something for them."""

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from lab.evaluation.logistic import fit_logistic
 from lab.evaluation.worth import judge_marked, learn_worth, read_marked
 from lab.management.commands import learn_worth as command
-from memory.extraction.worth import WORTH_FILE, features_of, shipped_worth
+from memory.extraction.worth import OPEN_FLOOR, WORTH_FILE, features_of, shipped_worth
 from memory_project.embedded.paths import PROJECT
 from tests.lab.commands import run, run_json
 
@@ -67,7 +67,7 @@ def test_a_file_is_judged_by_weights_that_do_not_know_it() -> None:
     files = [read_marked(SAMPLE / f"{name}.txt") for name in ("a", "b")]
     for figures, (file, other) in zip(judge_marked(files)[::2], (files, files[::-1]), strict=True):
         own = ~file.by_rule
-        kept = (learn_worth([other]).of(file.features) >= 0.65)[own]
+        kept = (learn_worth([other]).of(file.features) >= OPEN_FLOOR)[own]
         assert (figures.file, figures.is_held_out, figures.kept) == (file.file, True, kept.sum())
         assert figures.right == (kept & (file.is_wanted[own] > 0)).sum()
 

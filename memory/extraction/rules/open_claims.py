@@ -56,7 +56,7 @@ _DANGLING = re.compile(
     r"|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
     r"|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
     r"|the ones|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
-    r"|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week|thing|part|time|kind|stuff|sort)\b)"
+    r"|\bones?$|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week|thing|part|time|kind|stuff|sort)\b)"
     r"|(?:^|\b(?:of|in|on|at|for|with|about|after|like|do|did|than|to|all|over|from|by) )that\b",
     re.IGNORECASE,
 )
@@ -292,7 +292,7 @@ def _place_of_verb(tokens: Sequence[str]) -> int | None:
         word, before = _bare(tokens[place]), _bare(tokens[place - 1])
         if tokens[place - 1].endswith((",", ";", ":")) or word in _NOT_IN_SUBJECT:
             return None
-        if tokens[place] == "May":
+        if _EDGE.sub("", tokens[place]) == "May":
             continue
         is_after_name = place == 1 and tokens[0][:1].isupper() and is_past_form(word)
         if before not in _PREPOSITIONS and (is_after_name or is_finite(word, before, is_last=place + 1 == len(tokens))):

@@ -63,6 +63,8 @@ def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: st
         "has to be a customer-managed key",
         "if we deploy on Fridays, the boss shouts",
         "Mine is the one with stickers on",
+        "My compadre in Taos has one",
+        "Saturday the 16th of May, at the lodge, noon",
         "do we push to prod on Fridays?",
         "I pushed",
         "His name is Professor Fluff",
