@@ -18,8 +18,8 @@ from lab.evaluation.learning import Numbers
 from lab.evaluation.logistic import fit_logistic
 from memory.extraction.grounding import word_stems
 from memory.extraction.knowledge import Chunk, ChunkTurn
-from memory.extraction.rules import COMMON_STEMS, read_claims_to_judge
-from memory.extraction.rules.open_claims import OPEN
+from memory.extraction.rules import read_claims_to_judge
+from memory.extraction.rules.open_claims import OPEN, telling_stems
 from memory.extraction.worth import OPEN_FLOOR, RULE_FLOOR, Worth, features_of
 
 MARKED = re.compile(r"\[\[(.+?)\]\]")
@@ -129,7 +129,7 @@ def _without_marks(turn: ChunkTurn) -> ChunkTurn:
 
 
 def _is_marked(claim: str, marks: Sequence[str]) -> bool:
-    stems = word_stems(claim) - COMMON_STEMS
+    stems = telling_stems(claim)
     return any(len(stems & word_stems(mark)) >= MARKED_SHARE * len(stems) for mark in marks)
 
 

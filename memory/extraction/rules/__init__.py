@@ -51,7 +51,7 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
-from memory.extraction.rules.open_claims import OPEN, read_open_claims
+from memory.extraction.rules.open_claims import OPEN, read_open_claims, says_the_same, telling_stems
 from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
@@ -75,9 +75,6 @@ _IS_TASK = re.compile(
     r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
 )
 """Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
-SAME_SHARE = 0.5
-"""Share of the stems of two claims of a turn from which they count as the same."""
-COMMON_STEMS = frozenset(["the", "user", "s", "is", "a", "an", "to", "of", "in", "on", "at", "and", "thei", "has"])
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact"])
 """Attributes, beside those of one value, whose claims are always worth keeping."""
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
@@ -173,11 +170,10 @@ class _Reader:
         known: dict[int, list[frozenset[str]]] = {}
         for found in self.found.values():
             for turn in found.turns:
-                known.setdefault(turn, []).append(word_stems(found.statement.claim) - COMMON_STEMS)
+                known.setdefault(turn, []).append(telling_stems(found.statement.claim))
         for claim in self.open:
-            stems = word_stems(claim.claim) - COMMON_STEMS
-            others = known.setdefault(claim.turn, [])
-            is_new = not any(len(stems & each) >= SAME_SHARE * min(len(stems), len(each)) for each in others)
+            stems, others = telling_stems(claim.claim), known.setdefault(claim.turn, [])
+            is_new = not any(says_the_same(stems, each) for each in others)
             if stems and is_new and claim.turn in self.chunk.indexes and not is_trivial(claim.claim):
                 yield claim
                 others.append(stems)
@@ -225,9 +221,9 @@ class _Reader:
             if passage.is_asserted:
                 found = self.of_clauses(said, clauses, asks=passage.asks)
             else:
-                self.read_open(said, clauses[:-1])
-                # a question may follow statements in its sentence
-                self.read_open(said, clauses[-1:], asks=is_question(sentence))
+                for clause in clauses:
+                    # a question may follow statements in its sentence
+                    self.read_open(said, clause, asks=clause is clauses[-1] and is_question(sentence))
                 found = iter(()) if passage.is_doubtful else self.of_sentence(said, is_asserted=False)
             for statement in found:
                 if not (is_trivial(statement.claim) or (passage.asks and _IS_TASK.search(statement.claim))):
@@ -240,16 +236,16 @@ class _Reader:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
             said = replace(said, clause=clause, spoken_of=self.people.only)
-            statements = self.of_clause(said, asks=asks)
-            yield from (each for each in statements if not _loses_exception(each, clause))
-            self.read_open(said, [clause])
+            statements = [each for each in self.of_clause(said, asks=asks) if not _loses_exception(each, clause)]
+            yield from statements
+            self.read_open(said, clause, known=[each.claim for each in statements])
         yield from self.of_sentence(said, is_asserted=True)
 
-    def read_open(self, said: ClauseContext, clauses: Sequence[Clause], *, asks: bool = False) -> None:
-        """Keep what clauses say in the speaker's words, if it is an assistant that they speak to."""
+    def read_open(self, said: ClauseContext, clause: Clause, known: Sequence[str] = (), *, asks: bool = False) -> None:
+        """Note what a clause says in the speaker's words, if it is an assistant that they speak to."""
         if said.turn.index in self.to_assistant:
-            for clause in clauses:
-                self.open += read_open_claims(replace(said, clause=clause, spoken_of=self.people.only), asks=asks)
+            said = replace(said, clause=clause, spoken_of=self.people.only)
+            self.open += read_open_claims(said, known, asks=asks)
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
         clause, speaker = said.clause, said.speaker

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memory.dates import Bound, DateMention, Tense, find_dates
+from memory.extraction.grounding import word_stems
 from memory.extraction.rules.inflection import (
     AUXILIARIES,
     conjugate,
@@ -33,6 +34,9 @@ from memory.models.facts import Temporal
 OPEN = "said"
 """The attribute of claims in the speaker's own words: nothing but the words says what they are about."""
 MIN_WORDS, MAX_WORDS = 4, 26
+SAME_SHARE = 0.5
+"""Share of the stems of two claims of a turn from which they count as the same."""
+_COMMON_STEMS = frozenset(["the", "user", "s", "is", "a", "an", "to", "of", "in", "on", "at", "and", "thei", "has"])
 MAX_SUBJECT_WORDS = 8
 MAX_DOUBT_CHARACTERS = 15
 """Characters before a clause in which a doubt is about it: "I think", "not sure but"."""
@@ -52,8 +56,8 @@ _BEGINS_CLAUSE = words(
     "their your"
 )
 _DANGLING = re.compile(
-    r"\b(?:it|its|it's|itself|this(?! (?:repo|project|codebase|year|month|spring|summer|autumn|fall|winter)\b)|these"
-    r"|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
+    r"\b(?:(?-i:[Ii]t)|its|it's|itself|this(?! (?:repo|project|codebase|year|month|spring|summer|autumn|fall|winter)\b)"
+    r"|these|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
     r"|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
     r"|the ones|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
     r"|\bones?$|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week|thing|part|time|kind|stuff|sort)\b)"
@@ -103,8 +107,8 @@ _REQUEST = re.compile(r"(?:please |pls |and |just |so )*(?P<how>never |always |d
 _ASKS = {"never": "asks never to", "always": "asks to always", "": "asks to"}
 _AFTER_ORDER = words("the a an my our all every only everything any me no in on at to with for under by")
 _NO_ORDER = words(
-    "is thank thanks let see look sorry wait guess hope think say go try ok remember got did had was said found told "
-    "made came went"
+    "is rule thank thanks let see look sorry wait guess hope think say go try ok remember got did had was said found "
+    "told made came went"
 )
 _SKIPPED = ADVERBS | words("also never only")
 _IN_FIRST_PERSON = {
@@ -124,11 +128,23 @@ _NOT_IN_SUBJECT = words("to that which who if when because")
 _EDGE = re.compile(r"^[^\w']+|[^\w']+$")
 
 
-def read_open_claims(said: ClauseContext, *, asks: bool = False) -> Iterator[Statement]:
+def says_the_same(claim: frozenset[str], other: frozenset[str]) -> bool:
+    """Return True if two claims, given by their `telling_stems`, say the same or one says a part of the other."""
+    return len(claim & other) >= SAME_SHARE * min(len(claim), len(other))
+
+
+def telling_stems(claim: str) -> frozenset[str]:
+    """Return the stems of the words of a claim that say what it is about."""
+    return word_stems(claim) - _COMMON_STEMS
+
+
+def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bool = False) -> Iterator[Statement]:
     """Yield a claim for each piece of the clause that makes one, the longest that does.
 
-    A clause that asks (`asks`) states only what is before its last piece.
+    `known` are the claims that rules have read in the clause, which are not made again. A clause that asks (`asks`)
+    states only what is before its last piece.
     """
+    known_stems = [telling_stems(claim) for claim in known]
     text = _trim(said.clause.text)
     boundaries = list(_boundaries(text))
     if asks:
@@ -141,7 +157,8 @@ def read_open_claims(said: ClauseContext, *, asks: bool = False) -> Iterator[Sta
     for start in starts:
         stops = [len(text), *(each.start for each in reversed(boundaries) if each.start > start and each.ends_claim)]
         for stop in stops if start >= done else ():
-            if statement := _statement(said, _trim(text[start:stop])):
+            statement = _statement(said, _trim(text[start:stop]))
+            if statement and not any(says_the_same(telling_stems(statement.claim), each) for each in known_stems):
                 yield statement
                 done = stop
                 break
@@ -325,7 +342,7 @@ def _third_person_words(tokens: Sequence[str]) -> list[str]:
     for token in tokens:
         word = _bare(token)
         is_theirs = bool(turned) and turned[-1] == "they"
-        new = {"am": "are", "was": "were"}.get(word, "") if is_theirs else _IN_FIRST_PERSON.get(word, "")
+        new = "were" if is_theirs and word == "was" else _IN_FIRST_PERSON.get(word, "")
         turned.append(re.sub(re.escape(word), new, token, count=1, flags=re.IGNORECASE) if new else token)
     return turned
 
