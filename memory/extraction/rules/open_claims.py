@@ -11,6 +11,7 @@ Grammar does not tell which of these claims are worth keeping. `memory.extractio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.grounding import word_stems
@@ -58,7 +59,7 @@ _BEGINS_CLAUSE = words(
 _DANGLING = re.compile(
     r"\b(?:(?-i:[Ii]t)|its|it's|itself|this(?! (?:repo|project|codebase|year|month|spring|summer|autumn|fall|winter)\b)"
     r"|these|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
-    r"|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
+    r"|else|every one|each one|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
     r"|the ones|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
     r"|\bones?$|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week|thing|part|time|kind|stuff|sort)\b)"
     r"|(?:^|\b(?:of|in|on|at|for|with|about|after|like|do|did|than|to|all|over|from|by) )that\b",
@@ -95,6 +96,8 @@ _ASKS_ALSO = re.compile(r"\S\s+(?:please|pls)\b", re.IGNORECASE)
 _RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
 _IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
 _CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(?=\w)", re.IGNORECASE)
+_IS_PERFECT = re.compile(r"\b(?:has|have) \w+(?:ed|en|t|own|ung|un|d)\b")
+_IS_PRESENT = re.compile(r"\b(?:will|going to|is|are|has|have)\b")
 _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
 _OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
 _LEAD = re.compile(
@@ -104,6 +107,7 @@ _LEAD = re.compile(
 )
 """Words before the subject that belong to the claim: "since January I get up at five"."""
 _REQUEST = re.compile(r"(?:please |pls |and |just |so )*(?P<how>never |always |don't |do not |dont )?(?P<rest>.+)")
+_IS_ORDER = re.compile(r"(?:please |just )+(?:do not|don't|never|always) ", re.IGNORECASE)
 _ASKS = {"never": "asks never to", "always": "asks to always", "": "asks to"}
 _AFTER_ORDER = words("the a an my our all every only everything any me no in on at to with for under by")
 _NO_ORDER = words(
@@ -210,7 +214,7 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
         return None
     subject, claim = found
     claim = f"{claim} {lead['lead'][:1].lower()}{lead['lead'][1:]}" if lead else claim
-    dates = find_dates(claim, at=said.turn.timestamp, tense=_tense_of(claim))
+    dates = _dates_of(claim, said.turn.timestamp)
     claim = _with_dates(claim, dates)
     if _RELATIVE_DAY.search(claim):
         return None
@@ -225,20 +229,27 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
     )
 
 
-def _tense_of(claim: str) -> Tense:
-    """Return the past if a verb has its past form and no auxiliary says otherwise."""
-    if re.search(r"\b(?:will|going to|is|are|has|have)\b", claim):
-        return Tense.PAST if re.search(r"\b(?:has|have) \w+(?:ed|en)\b", claim) else Tense.FUTURE
+def _dates_of(claim: str, said_at: datetime) -> list[DateMention]:
+    """Return the dates of a claim, without those whose year depends on a tense that tells nothing.
+
+    "I have signed up for the race on 12 July" may be about a past or a coming July.
+    """
+    before, ahead = (find_dates(claim, at=said_at, tense=tense) for tense in (Tense.PAST, Tense.FUTURE))
+    if _IS_PERFECT.search(claim):
+        return [date for date in before if date in ahead]
+    if _IS_PRESENT.search(claim):
+        return ahead
     is_past = any(is_past_form(word) and not is_base_form(word) for word in map(_bare, claim.split()))
-    return Tense.PAST if is_past else Tense.FUTURE
+    return before if is_past else ahead
 
 
 def _claim(said: ClauseContext, text: str) -> tuple[Subject, str] | None:
     """Return the subject and the claim of a piece; None if it has none or says too little on its own."""
     subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)
-    if subject is not None and subject.is_own:
+    # "just do not call" has no "I" that is left out
+    if subject is not None and subject.is_own and not _IS_ORDER.match(text):
         return _own_claim(subject)
-    if subject is not None and (claim := _claim_of_person(said, subject)):
+    if subject is not None and not subject.is_own and (claim := _claim_of_person(said, subject)):
         return subject, claim
     speaker = Subject(
         label=said.speaker.label,
@@ -284,7 +295,7 @@ def _request(said: ClauseContext, text: str) -> str:
         return ""
     how, verb, following = (match["how"] or "").strip(), _bare(tokens[0]), _bare(tokens[1])
     is_order = is_base_form(verb) and (how or "NOUN" not in lemmas(verb) or following in _AFTER_ORDER)
-    if not is_order or verb in _NO_ORDER or _THEIRS.search(match["rest"]):
+    if not is_order or (verb in _NO_ORDER and not how) or _THEIRS.search(match["rest"]):
         return ""
     order = " ".join(_third_person_words(tokens))
     if _DANGLING.search(_THEIRS.sub("", order)):

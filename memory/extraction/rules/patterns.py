@@ -304,7 +304,8 @@ def _mark_dates(said: ClauseContext, predicate: Predicate) -> tuple[str, list[Da
     Dates of the clause's lead are the last ones.
     """
     tense = Tense.FUTURE if predicate.form in (Form.FUTURE, Form.INTENT, Form.PROGRESSIVE) else None
-    tense = Tense.PAST if predicate.form in _HAPPENED else tense
+    # "I have entered the contest on 12 July" may be about the coming July
+    tense = Tense.PAST if predicate.form is Form.PAST else tense
     dates = find_dates(predicate.rest, at=said.turn.timestamp, tense=tense)
     pieces, end = [], 0
     for number, dated in enumerate(dates):

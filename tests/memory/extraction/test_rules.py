@@ -423,3 +423,15 @@ def test_a_megabyte_takes_bounded_time(text: str) -> None:
     said((text * 1_000_000)[:1_000_000], speaker="Lena")
 
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("I have entered the bread contest on 12 July", "The user has entered the bread contest on 12 July"),
+        ("I entered the bread contest on 12 July", "The user entered the bread contest on 12 July 2022"),
+        ("I have visited the Louvre last week", "The user has visited the Louvre in the week of 8 May 2023"),
+    ],
+)
+def test_a_day_without_a_year_stays_as_it_was_said_if_no_tense_tells_the_year(text: str, claim: str) -> None:
+    assert claims(text) == [claim]
