@@ -16,6 +16,8 @@ _COMMON_VERBS = words(
     "report leave share land ship build deploy sync talk call cover support total average"
 )
 """Verbs that are nouns as well, and are verbs after a plural: "my girls hate jogging"."""
+_PARTICIPLES = words("called named based written made hosted used given known built owned led run told asked")
+"""Past forms that follow a noun without being its verb: "a widow called Hester"."""
 _PLURALS = words("people kids children parents folks staff everything everyone")
 
 
@@ -35,6 +37,11 @@ def is_base_form(word: str) -> bool:
 def is_past_form(word: str) -> bool:
     """Return True for a word that can be a verb in the past: "moved", "left"."""
     return any(word in getAllInflections(lemma, "VERB").get("VBD", ()) for lemma in lemmas(word).get("VERB", ()))
+
+
+def is_third_form(word: str) -> bool:
+    """Return True for a word in lower case that can be a verb in the third person singular: "wants"."""
+    return any(third_person(lemma) == word != lemma for lemma in lemmas(word).get("VERB", ()))
 
 
 @lru_cache(maxsize=10_000)
@@ -69,6 +76,8 @@ def is_finite(word: str, before: str, *, is_last: bool) -> bool:
         return _is_plural(before) and not is_last and (not is_noun or word in _COMMON_VERBS)
     if word.endswith("s"):
         return not is_noun or not (before.endswith("s") or is_last)
+    if word in _PARTICIPLES:
+        return False
     return is_past_form(word) and (word in ("left", "moved", "changed") or not (is_noun or "ADJ" in possible))
 
 

@@ -21,6 +21,7 @@ from memory.extraction.rules.inflection import (
     is_base_form,
     is_finite,
     is_past_form,
+    is_third_form,
     lemmas,
 )
 from memory.extraction.rules.passages import NOT_ASSERTED
@@ -125,7 +126,7 @@ _NO_SUBJECT = words(
     "why how here yes no yeah ok okay well oh hmm also not one another something someone thing things thanks thank "
     "sorry please let let's lets same such other both either neither like with to of by about just maybe still even "
     "only too very really now today tomorrow yesterday tonight hi hello hey great nice cool lol haha less lots part "
-    "got done ready true false"
+    "got done ready true false off"
 )
 _PREPOSITIONS = words("in on at for from since until after before")
 _NOT_IN_SUBJECT = words("to that which who if when because")
@@ -309,6 +310,9 @@ def _claim_of_thing(said: ClauseContext, text: str) -> str:
     place = _place_of_verb(tokens)
     first = _bare(tokens[0])
     if first in _NO_SUBJECT or first in AUXILIARIES or not re.match(r"[\w#/.]", tokens[0]) or place is None:
+        return ""
+    if is_past_form(_bare(tokens[place])) and is_third_form(tokens[0]):
+        # "wants the data published" is what is left of a clause whose subject stands before it
         return ""
     claim = _about_others(tokens, said) if place + 1 < len(tokens) else ""
     return "" if _DANGLING.search(claim) or _OF_OTHERS.match(claim) else f"{claim[:1].upper()}{claim[1:]}"

@@ -66,6 +66,8 @@ def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: st
         "Mine is the one with stickers on",
         "My compadre in Taos has one",
         "Nothing else is allowed on weekdays",
+        "A widow called Hester Quill who keeps the accounts",
+        "Off for all plugins on all client sites, new policy",
         "Saturday the 16th of May, at the lodge, noon",
         "do we push to prod on Fridays?",
         "I pushed",
@@ -82,6 +84,11 @@ def test_a_statement_is_found_beside_what_is_no_statement() -> None:
     assert open_claims("We're in eu-west-1 for everything, why does it look elsewhere?") == [
         "The user is in eu-west-1 for everything"
     ]
+
+
+def test_a_verb_without_its_subject_is_no_claim() -> None:
+    found = open_claims("My tutor, Professor Ruxandra Velimir, wants version 2 of the data published by September")
+    assert not any(claim.startswith("Wants") for claim in found)
 
 
 def test_a_condition_is_no_claim_without_what_it_is_for() -> None:
