@@ -330,7 +330,11 @@ _FORMS = (
         _named_day,
     ),
     _form(rf"{_WHEN}{_LEAD} (?P<unit>week(?:end)?|month|year)", _unit_near_day),
-    _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
+    _form(
+        # "every last Friday", "the last Friday of the month" are many days
+        rf"{_WHEN}(?<!every )(?<!each ){_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}(?! of\b)",
+        _weekday_near_day,
+    ),
     _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_ONCE}{_PART_OF_DAY}", _weekday_near_day),
     _form(rf"{_WHEN}(?P<weekday>{_WEEKDAY}),? (?:the )?(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)", _weekday_of_month),
     _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),

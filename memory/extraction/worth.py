@@ -22,7 +22,7 @@ WORTH_FILE = Path(__file__).with_name("worth.json")
 """The shipped weights."""
 OPEN_FLOOR = 0.7
 """Claims in the speaker's own words are kept from this worth on."""
-RULE_FLOOR = 0.5
+RULE_FLOOR = 0.3
 """Claims of rules are kept from this worth on: a rule says something for them."""
 _DAYS = (
     "january|february|march|april|may|june|july|august|september|october|november|december|(?:mon|tues|wednes|thurs|fri"

@@ -248,12 +248,16 @@ def find_replaced(
 
 
 def places_of(candidates: Sequence[Candidate], sources: Mapping[UUID, Sequence[UUID]]) -> dict[int, int]:
-    """Return the place of each candidate, by its `id()`. Facts and their only source share the first of theirs."""
+    """Return the place of each candidate, by its `id()`. A fact and its only source share the first of theirs.
+
+    Of several facts of one source each has its own: one may replace another.
+    """
+    alone = {own[0] for own, times in Counter(map(tuple, sources.values())).items() if len(own) == times == 1}
     places: dict[int, int] = {}
     of_source: dict[UUID, int] = {}
     for candidate in candidates:
         own = sources.get(candidate.id, ())
-        source = own[0] if len(own) == 1 else candidate.id
+        source = own[0] if len(own) == 1 and own[0] in alone else candidate.id
         places[id(candidate)] = of_source.setdefault(source, len(of_source))
     return places
 

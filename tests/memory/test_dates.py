@@ -110,6 +110,8 @@ def test_a_date_without_a_year_lies_where_the_tense_says(text: str, past: str, f
         "on Tuesday or Thursday mornings",
         "32 May 2021 9999-99-99",
         "",
+        "every last Friday",
+        "on the last Friday of the month",
     ],
 )
 def test_an_ambiguous_or_invalid_date_is_ignored(text: str) -> None:

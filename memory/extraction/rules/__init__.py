@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 
 from memory.extraction.grounding import is_grounded, word_stems
 from memory.extraction.knowledge import (
+    MAX_EXTRACTED_ITEMS,
     Chunk,
     ChunkTurn,
     ExtractedEntity,
@@ -51,7 +52,7 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
-from memory.extraction.rules.open_claims import OPEN, read_open_claims, says_the_same, telling_stems
+from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, says_the_same, telling_stems
 from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
@@ -75,6 +76,8 @@ _IS_TASK = re.compile(
     r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
 )
 """Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
+MAX_JUDGED = 300
+"""Claims of one chunk whose worth is judged."""
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact"])
 """Attributes, beside those of one value, whose claims are always worth keeping."""
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
@@ -125,6 +128,7 @@ class _Found:
 class _Reader:
     chunk: Chunk
     found: dict[object, _Found] = field(default_factory=dict)
+    last_number: int = 0
     earlier: list[Earlier] = field(default_factory=list)
     last_of: dict[str, Statement] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
@@ -137,6 +141,7 @@ class _Reader:
     def read(self) -> None:
         """Read the turns, so that `extraction` and `open_claims` return what the new ones state."""
         self.earlier = read_known(self.chunk.known)
+        self.last_number = max((fact.number for fact in self.chunk.known), default=0)
         # in a transcript of two people each line begins with the name of the one who says it
         turns = spoken_turns([*self.chunk.before, *self.chunk.turns])
         spoken = [(turn, extract_prose(turn.text.removeprefix(f"{turn.speaker}: "))) for turn in turns]
@@ -153,10 +158,7 @@ class _Reader:
         self.spoken = [(turn, text) for turn, text in spoken if turn.index in new]
 
     def claims_to_judge(self) -> list[Statement]:
-        """Return the claims about work, events and the like that change no fact, and those in the speaker's own words.
-
-        The latter are those that say something else than the facts of their turn.
-        """
+        """Return the claims about work, events and the like that change no fact, and those in the speaker's words."""
         facts = self.found.values()
         changed = {number for each in facts for number in each.effects.changed}
         by_rule = [
@@ -164,16 +166,17 @@ class _Reader:
             for each in facts
             if each.turns <= self.to_assistant and not each.effects.changed and each.number not in changed
         ]
-        return [*filter(_may_be_momentary, by_rule), *self.open_claims()]
+        return [*filter(_may_be_momentary, by_rule), *self.open_claims()][:MAX_JUDGED]
 
     def open_claims(self) -> Iterator[Statement]:
+        """Yield what was said in the speaker's own words beside the facts of the turn."""
         known: dict[int, list[frozenset[str]]] = {}
         for found in self.found.values():
             for turn in found.turns:
                 known.setdefault(turn, []).append(telling_stems(found.statement.claim))
         for claim in self.open:
             stems, others = telling_stems(claim.claim), known.setdefault(claim.turn, [])
-            is_new = not any(says_the_same(stems, each) for each in others)
+            is_new = not any(says_the_same(stems, each, share=NEARLY_ALL) for each in others)
             if stems and is_new and claim.turn in self.chunk.indexes and not is_trivial(claim.claim):
                 yield claim
                 others.append(stems)
@@ -285,11 +288,14 @@ class _Reader:
         if key in self.found:
             self.found[key].turns.add(statement.turn)
             return
-        number = len(self.found) + 1 + max((fact.number for fact in self.chunk.known), default=0)
-        effects = effects_of_statement(statement, self.earlier)
-        self.found[key] = _Found(number=number, statement=statement, effects=effects, turns={statement.turn})
+        if len(self.found) == MAX_EXTRACTED_ITEMS:
+            return
+        self.last_number += 1
+        # what only its words say changes no fact, as nothing says which
+        effects = ClaimEffects() if statement.attribute == OPEN else effects_of_statement(statement, self.earlier)
+        self.found[key] = _Found(number=self.last_number, statement=statement, effects=effects, turns={statement.turn})
         read = read_statement(statement)
-        self.earlier.append(Earlier(number=number, claim=statement.claim, reading=read, is_known=False))
+        self.earlier.append(Earlier(number=self.last_number, claim=statement.claim, reading=read, is_known=False))
         for named in statement.names:
             self.names.add(named.name, named.type)
 

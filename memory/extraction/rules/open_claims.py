@@ -2,7 +2,8 @@
 
 "We push nothing to prod on Fridays, you know why" fits no rule, and becomes "The user pushes nothing to prod on
 Fridays". A piece of a clause is a claim if it has a subject and a verb and refers to nothing outside of it: no "it",
-"that" or "there", no doubt, and no day that only the day of the turn explains. The first person becomes "the user" and
+"that" or "there", and no day that only the day of the turn explains. None is made of what its sentence doubts, reports
+or makes depend on something else, nor of secrets and permissions (`doubts`). The first person becomes "the user" and
 "they", a request becomes "The user asks to …", and dates are written out.
 
 Grammar does not tell which of these claims are worth keeping. `memory.extraction.worth` judges that.
@@ -10,11 +11,12 @@ Grammar does not tell which of these claims are worth keeping. `memory.extractio
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.grounding import word_stems
+from memory.extraction.rules.doubts import Boundary, end_of_certainty, is_of_machine, is_refused, is_tag
 from memory.extraction.rules.inflection import (
     AUXILIARIES,
     conjugate,
@@ -24,7 +26,6 @@ from memory.extraction.rules.inflection import (
     is_third_form,
     lemmas,
 )
-from memory.extraction.rules.passages import NOT_ASSERTED
 from memory.extraction.rules.phrases import GAP, Voice, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import Statement
@@ -36,22 +37,21 @@ from memory.models.facts import Temporal
 OPEN = "said"
 """The attribute of claims in the speaker's own words: nothing but the words says what they are about."""
 MIN_WORDS, MAX_WORDS = 4, 26
-SAME_SHARE = 0.5
-"""Share of the stems of two claims of a turn from which they count as the same."""
+SAME_SHARE, NEARLY_ALL = 0.5, 0.8
+"""Shares of the stems of two claims from which they count as the same: of one clause, and of one turn."""
+_NEGATIONS = frozenset(["not", "neve", "no", "noth", "nobo", "none"])
 _COMMON_STEMS = frozenset(["the", "user", "s", "is", "a", "an", "to", "of", "in", "on", "at", "and", "thei", "has"])
 MAX_SUBJECT_WORDS = 8
-MAX_DOUBT_CHARACTERS = 15
-"""Characters before a clause in which a doubt is about it: "I think", "not sure but"."""
 
-_SUBORDINATE = "because|since|as|cause|cuz|although|though|while|which|until|when|before|after|if"
+_SUBORDINATE = "because|since|cause|cuz|although|though|while|which|until|unless|when|before|after|if|once"
 _BOUNDARY = re.compile(
-    r"\s*(?:,|;|:(?=\s)|\s[-–—]+\s|—|…|\.(?=\s))\s*(?:(?:and|but|so|because|since|as|cause|cuz|although|though|while"
+    r"\s*(?:,|;|:(?=\s)|\s[-–—]+\s|—|…|\.(?=\s))\s*(?:(?:and|but|so|because|since|cause|cuz|although|though|while"
     rf"|plus|then)\s+)?|\s+(?:and|but|so|then|{_SUBORDINATE})\s+"
 )
 """The words between two pieces of a clause, of which the second may be a clause of its own."""
 _IS_MARK = re.compile(r"\s*[,;:.…]|\s+[-–—]|—")
 _IS_SUBORDINATE = re.compile(rf"\b(?:{_SUBORDINATE})\b", re.IGNORECASE)
-_IS_CONDITION = re.compile(r"\b(?:while|which|until|when|before|after|if)\b", re.IGNORECASE)
+_IS_CONDITION = re.compile(r"\b(?:while|which|until|unless|when|before|after|if|once)\b", re.IGNORECASE)
 """Words after which a piece only holds with the one before it: "… until the exams are done"."""
 _BEGINS_CLAUSE = words(
     "i we it they he she you my our this that there it's i'm that's there's they're he's she's you're who which its "
@@ -62,23 +62,16 @@ _DANGLING = re.compile(
     r"|these|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
     r"|else|every one|each one|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
     r"|the ones|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
-    r"|\bones?$|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week|thing|part|time|kind|stuff|sort)\b)"
+    r"|\bones?$|\b(?:new|old|other|last|next|first) ones?\b|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week"
+    r"|thing|part|time|kind|stuff|sort)\b)"
     r"|(?:^|\b(?:of|in|on|at|for|with|about|after|like|do|did|than|to|all|over|from|by) )that\b",
     re.IGNORECASE,
 )
 """Words for what only the conversation explains."""
 _THEIRS = re.compile(r"\b(?:their|they|them|theirs|themselves)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"(?:his|her|its|their)\b", re.IGNORECASE)
-_UNSURE = re.compile(
-    r"\b(?:maybe|perhaps|probably|possibly|guess|wonder\w*|hope\w*|hopefully|might|could|would|should i|not sure"
-    r"|no idea|don't know|do not know|seems?|looks like|feels like|wish|bet|almost|nearly|tbd|or so|kind of|sort of"
-    r"|kinda|sorta|i think|i mean|i feel|supposed(?:ly)?|apparently)\b",
-    re.IGNORECASE,
-)
-_MOMENTARY = re.compile(
-    r"\b(?:today|tonight|right now|just now|at the moment|this (?:morning|afternoon|evening|minute)|last night|earlier"
-    r"|a (?:minute|second|moment|sec|while|few minutes|few hours) ago)\b",
-    re.IGNORECASE,
+_RECURRING = re.compile(
+    r"\b(?:every|each|ever|always|usually|never|often)\b|\bof the (?:month|year|week|quarter)\b", re.I
 )
 _RELATIVE_DAY = re.compile(
     r"\b(?:tomorrow|yesterday|(?:this|next|last) (?:week|month|year)|ago|the other day)\b", re.IGNORECASE
@@ -93,28 +86,32 @@ _FILLERS = re.compile(
     r"|and|but|or|because|at least|i guess|already|actually|just|then|also|thanks|thank you))+$",
     re.IGNORECASE,
 )
-_ASKS_ALSO = re.compile(r"\S\s+(?:please|pls)\b", re.IGNORECASE)
 _RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
 _IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
 _CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(?=\w)", re.IGNORECASE)
 _IS_PERFECT = re.compile(r"\b(?:has|have) \w+(?:ed|en|t|own|ung|un|d)\b")
-_IS_PRESENT = re.compile(r"\b(?:will|going to|is|are|has|have)\b")
 _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
 _OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
 _LEAD = re.compile(
-    r"(?P<lead>(?:from|in|on|since|until|till|by|every|for|at|after|as of|starting|during) [^,]{1,40}?"
+    r"(?P<lead>(?:from|in|on|since|until|till|by|every|for|at|after|as of|starting|during)"
+    r"(?: (?!(?:they|he|she|you|it|why|that|what|who|when)\b)[\w'.:&-]+){1,4}"
     r"|internally|usually|normally|generally),? (?=(?:I|we|my|our)\b)",
     re.IGNORECASE,
 )
 """Words before the subject that belong to the claim: "since January I get up at five"."""
 _REQUEST = re.compile(r"(?:please |pls |and |just |so )*(?P<how>never |always |don't |do not |dont )?(?P<rest>.+)")
-_IS_ORDER = re.compile(r"(?:please |just )+(?:do not|don't|never|always) ", re.IGNORECASE)
+_IS_SPEAKER = re.compile(r"(?:I|[Ww]e) ")
 _ASKS = {"never": "asks never to", "always": "asks to always", "": "asks to"}
 _AFTER_ORDER = words("the a an my our all every only everything any me no in on at to with for under by")
 _NO_ORDER = words(
     "is rule thank thanks let see look sorry wait guess hope think say go try ok remember got did had was said found "
     "told made came went"
 )
+_ORDERS = words(
+    "use run check test name call set put show list sort order print log branch commit push pull merge fix keep make "
+    "add write read turn turns open close start stop move store send"
+)
+"""Verbs that are nouns as well, with which an order begins rather than a statement about a thing."""
 _SKIPPED = ADVERBS | words("also never only")
 _IN_FIRST_PERSON = {
     "i": "they", "me": "them", "my": "their", "mine": "theirs", "myself": "themselves", "we": "they", "us": "them",
@@ -133,9 +130,9 @@ _NOT_IN_SUBJECT = words("to that which who if when because")
 _EDGE = re.compile(r"^[^\w']+|[^\w']+$")
 
 
-def says_the_same(claim: frozenset[str], other: frozenset[str]) -> bool:
+def says_the_same(claim: frozenset[str], other: frozenset[str], *, share: float = SAME_SHARE) -> bool:
     """Return True if two claims, given by their `telling_stems`, say the same or one says a part of the other."""
-    return len(claim & other) >= SAME_SHARE * min(len(claim), len(other))
+    return len(claim & other) >= share * min(len(claim), len(other)) and not (claim ^ other) & _NEGATIONS
 
 
 def telling_stems(claim: str) -> frozenset[str]:
@@ -153,14 +150,16 @@ def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bo
     text = _trim(said.clause.text)
     boundaries = list(_boundaries(text))
     if asks:
-        text = text[: boundaries[-1].start] if boundaries else ""
-    before = said.clause.sentence[: max(0, said.clause.sentence.find(text))]
-    if not text or _UNSURE.search(before[-MAX_DOUBT_CHARACTERS:]):
+        is_stated = boundaries and not is_tag(text[boundaries[-1].stop :])
+        text = text[: boundaries[-1].start] if is_stated else ""
+    text = text[: end_of_certainty(said.clause.sentence, text, boundaries)]
+    if not text:
         return
     starts = [0, *(each.stop for each in boundaries if each.begins_clause)]
     done = 0
     for start in starts:
-        stops = [len(text), *(each.start for each in reversed(boundaries) if each.start > start and each.ends_claim)]
+        stops = [each.start for each in reversed(boundaries) if start < each.start < len(text) and each.ends_claim]
+        stops = [len(text), *stops]
         for stop in stops if start >= done else ():
             statement = _statement(said, _trim(text[start:stop]))
             if statement and not any(says_the_same(telling_stems(statement.claim), each) for each in known_stems):
@@ -169,20 +168,7 @@ def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bo
                 break
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Boundary:
-    """The place between two pieces: the first ends at `start`, the second begins at `stop`.
-
-    `ends_claim` is False if the first holds only under the condition that the second is.
-    """
-
-    start: int
-    stop: int
-    begins_clause: bool
-    ends_claim: bool
-
-
-def _boundaries(text: str) -> Iterator[_Boundary]:
+def _boundaries(text: str) -> Iterator[Boundary]:
     """Yield the places at which a claim may end, or begin if a subject and a verb follow."""
     for match in _BOUNDARY.finditer(text):
         following = text[match.end() :].split()
@@ -191,7 +177,7 @@ def _boundaries(text: str) -> Iterator[_Boundary]:
         begins_clause = _bare(following[0]) in _BEGINS_CLAUSE or _place_of_verb(following) is not None
         if begins_clause or _IS_MARK.match(match[0]) or _IS_SUBORDINATE.search(match[0]):
             is_condition = _IS_CONDITION.search(match[0]) is not None
-            yield _Boundary(
+            yield Boundary(
                 start=match.start(),
                 stop=match.end(),
                 begins_clause=begins_clause and not is_condition,
@@ -205,9 +191,7 @@ def _trim(text: str) -> str:
 
 
 def _statement(said: ClauseContext, text: str) -> Statement | None:
-    if not MIN_WORDS <= len(text.split()) <= MAX_WORDS or GAP in text or NOT_ASSERTED.search(text):
-        return None
-    if has_id(text) or _UNSURE.search(text) or _MOMENTARY.search(text) or _ASKS_ALSO.search(text):
+    if not MIN_WORDS <= len(text.split()) <= MAX_WORDS or GAP in text or has_id(text) or is_refused(text):
         return None
     lead = _LEAD.match(text)
     found = _claim(said, text[lead.end() :] if lead else text)
@@ -223,7 +207,7 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
     return replace(
         make_statement(said, subject, attribute=OPEN, value=claim, claim=""),
         claim=claim,
-        temporal=Temporal.FUTURE if is_plan else Temporal.CURRENT,
+        temporal=Temporal.FUTURE if is_plan else Temporal.PAST if _is_past(claim) else Temporal.CURRENT,
         valid_to=dates[0].end if is_plan and claim.endswith(dates[0].words) else None,
         is_correction=False,
         is_retraction=False,
@@ -238,18 +222,27 @@ def _dates_of(claim: str, said_at: datetime) -> list[DateMention]:
     before, ahead = (find_dates(claim, at=said_at, tense=tense) for tense in (Tense.PAST, Tense.FUTURE))
     if _IS_PERFECT.search(claim):
         return [date for date in before if date in ahead]
-    if _IS_PRESENT.search(claim):
-        return ahead
-    is_past = any(is_past_form(word) and not is_base_form(word) for word in map(_bare, claim.split()))
-    return before if is_past else ahead
+    return before if _is_past(claim) or re.search(r"\bsince\b", claim) else ahead
+
+
+def _is_past(claim: str) -> bool:
+    """Return True if the first verb of a claim is in the past."""
+    following = [_bare(token) for token in claim.split()[1:]]
+    if auxiliary := next((word for word in following if word in AUXILIARIES), ""):
+        return auxiliary in ("was", "were", "had", "did")
+    for word in following:
+        if is_third_form(word):
+            return False
+        if is_past_form(word) and not is_base_form(word):
+            return True
+    return False
 
 
 def _claim(said: ClauseContext, text: str) -> tuple[Subject, str] | None:
     """Return the subject and the claim of a piece; None if it has none or says too little on its own."""
     subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)
-    # "just do not call" has no "I" that is left out
-    if subject is not None and subject.is_own and not _IS_ORDER.match(text):
-        return _own_claim(subject)
+    if _IS_SPEAKER.match(text):
+        return _own_claim(subject) if subject is not None and subject.is_own else None
     if subject is not None and not subject.is_own and (claim := _claim_of_person(said, subject)):
         return subject, claim
     speaker = Subject(
@@ -294,7 +287,7 @@ def _request(said: ClauseContext, text: str) -> str:
     tokens = match["rest"].split() if match else []
     if match is None or len(tokens) < 2:
         return ""
-    how, verb, following = (match["how"] or "").strip(), _bare(tokens[0]), _bare(tokens[1])
+    how, verb, following = (match["how"] or "").strip(), _bare(tokens[0]), tokens[1]
     is_order = is_base_form(verb) and (how or "NOUN" not in lemmas(verb) or following in _AFTER_ORDER)
     if not is_order or (verb in _NO_ORDER and not how) or _THEIRS.search(match["rest"]):
         return ""
@@ -310,6 +303,8 @@ def _claim_of_thing(said: ClauseContext, text: str) -> str:
     place = _place_of_verb(tokens)
     first = _bare(tokens[0])
     if first in _NO_SUBJECT or first in AUXILIARIES or not re.match(r"[\w#/.]", tokens[0]) or place is None:
+        return ""
+    if is_of_machine(text) or "ADV" in lemmas(first) or (place > 1 and first in _ORDERS):
         return ""
     if is_past_form(_bare(tokens[place])) and is_third_form(tokens[0]):
         # "wants the data published" is what is left of a clause whose subject stands before it
@@ -381,8 +376,8 @@ def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
 
 
 def _with_dates(claim: str, dates: Sequence[DateMention]) -> str:
-    """Return the claim with its dates written out. A bare weekday may come every week, and stays; so do ranges."""
-    if _RANGE.search(claim):
+    """Return the claim with its dates written out. What may come again stays as it was said, and so do ranges."""
+    if _RANGE.search(claim) or _RECURRING.search(claim):
         return claim
     for date in sorted(dates, key=lambda each: -each.begin):
         if date.bound is Bound.WITHIN and not _WEEKDAY.fullmatch(claim[date.begin : date.stop].strip()):

@@ -10,6 +10,7 @@ from memory.extraction.rules.inflection import conjugate, is_past_form, third_pe
 from memory.extraction.rules.open_claims import MAX_WORDS, OPEN
 from memory.extraction.rules.words import words
 from memory.models.facts import Temporal
+from tests.memory.extraction.open_statements import open_claims
 from tests.memory.extraction.spoken import turn
 
 FIRST_PERSON = {"i", "me", "my", "mine", "we", "us", "our", "ours", "i'm", "you", "it", "that's"}
@@ -17,11 +18,6 @@ WORDS = words(
     "I we my our the a and but so because , ; - nothing always never is have need push prod Fridays batch jobs run at "
     "night it you that there he her Maria friday tomorrow 14 March 2024 2.5 GB api /data/raw 🙂 please maybe not keep"
 )
-
-
-def open_claims(*texts: str, speaker: str = "") -> list[str]:
-    chunk = Chunk(turns=[turn(text, speaker=speaker, index=index) for index, text in enumerate(texts)])
-    return [claim.claim for claim in read_claims_to_judge(chunk) if claim.attribute == OPEN]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +63,10 @@ def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: st
         "My compadre in Taos has one",
         "Nothing else is allowed on weekdays",
         "A widow called Hester Quill who keeps the accounts",
+        "Option A works for every client",
+        "Turns out every service in the backend logs to Loki",
+        "2023-05-18 10:00 scheduler is restarting every worker every night",
+        "We deploy every Friday, as far as the calendar",
         "Off for all plugins on all client sites, new policy",
         "Saturday the 16th of May, at the lodge, noon",
         "do we push to prod on Fridays?",
@@ -80,7 +80,6 @@ def test_what_needs_the_conversation_or_is_in_doubt_makes_none(text: str) -> Non
 
 
 def test_a_statement_is_found_beside_what_is_no_statement() -> None:
-    assert open_claims("we are on pnpm 9, ci fails if there is a package-lock.json") == ["The user is on pnpm 9"]
     assert open_claims("We're in eu-west-1 for everything, why does it look elsewhere?") == [
         "The user is in eu-west-1 for everything"
     ]
@@ -102,6 +101,9 @@ def test_dates_are_written_out_but_for_weekdays_that_may_come_every_week() -> No
     assert open_claims("the figures for the 9th of March were wrong by a cent") == [
         "The figures for 9 March 2023 were wrong by a cent"
     ]
+    assert open_claims("I weigh parcels every last Friday of the month") == [
+        "The user weighs parcels every last Friday of the month"
+    ]
     assert open_claims("we weigh parcels on Tuesday, by hand") == ["The user weighs parcels on Tuesday, by hand"]
 
 
@@ -119,6 +121,11 @@ def test_she_stands_for_the_only_person_that_was_spoken_of() -> None:
 
 def test_what_a_rule_has_read_is_not_said_again() -> None:
     assert open_claims("I live in Porto with my sister") == []
+
+
+def test_claims_of_one_turn_that_differ_in_what_they_deny_are_both_made() -> None:
+    said = "Apples are allowed in every class of the school. Nuts are not allowed in any class of the school."
+    assert len(open_claims(said)) == 2
 
 
 def test_people_who_talk_to_each_other_are_not_read_so() -> None:

@@ -7,10 +7,9 @@ import pytest
 from pytest_django import Settings
 
 from memory.checks import check_extractor
-from memory.extraction import model_extractor
-from memory.extraction.knowledge import Chunk
+from memory.extraction.knowledge import MAX_EXTRACTED_ITEMS, Chunk, KnownFact
 from memory.extraction.model_extractor import knowledge_extractor
-from memory.extraction.rules import RuleExtractor
+from memory.extraction.rules import MAX_JUDGED, RuleExtractor
 from memory.extraction.worth import are_worth_keeping, features_of, shipped_worth
 from memory.providers.language_models import language_model
 from tests.memory.extraction.spoken import turn
@@ -41,7 +40,7 @@ def kept(*texts: str, speaker: str = "", keeps: Sequence[str] | None = None, kno
 )
 def test_what_lasts_is_worth_more_than_what_is_of_the_moment(lasting: str, momentary: str) -> None:
     more, less = shipped_worth().of(features_of([lasting, momentary], [False, False]))
-    assert more > less + 0.1
+    assert more > less + 0.05
 
 
 def test_worth_is_between_0_and_1_and_depends_on_nothing_else_in_the_batch() -> None:
@@ -81,11 +80,44 @@ def test_homes_relatives_work_and_owners_are_not_judged(text: str, claim: str) -
     assert kept(text, keeps=[]) == [claim]
 
 
-def test_what_replaces_another_fact_is_not_judged() -> None:
-    assert kept("The staging db runs on pg 15.", "Correction: the staging db runs on pg 16.", keeps=[]) in (
-        [],
-        ["The staging db runs on pg 15", "The staging db runs on pg 16"],
+def test_what_changes_another_fact_and_what_it_changes_are_not_judged() -> None:
+    said = ("The staging db runs on pg 15.", "Correction: the staging db runs on pg 16 now.")
+    chunk = Chunk(turns=[turn(text, index=index) for index, text in enumerate(said)])
+    plain = RuleExtractor().extract(chunk, meter=lambda usage: None, deadline_seconds=1)
+    assert any(fact.contradicts or fact.corrects for fact in plain.facts)
+    assert kept(*said, keeps=[]) == [fact.claim for fact in plain.facts]
+
+
+def test_a_dropped_claim_leaves_the_numbers_of_the_others_alone() -> None:
+    house_rule = "The user never deploys to prod after 3pm, house rule since January"
+    said = ("The lamp is off.", "I love cheese.", "we never deploy to prod after 3pm, house rule since January")
+    assert kept(*said, keeps=[house_rule]) == ["The user loves cheese", house_rule]
+
+
+def test_a_claim_in_the_speakers_own_words_changes_no_fact() -> None:
+    chunk = Chunk(
+        turns=[turn("we are in Berlin for the fair each summer")],
+        known=[KnownFact(number=1, claim="The user lives in Porto")],
     )
+    extractor = RuleExtractor(lambda claims, by_rule: [True] * len(claims))
+    facts = extractor.extract(chunk, meter=lambda usage: None, deadline_seconds=1).facts
+    assert [(fact.claim, fact.contradicts) for fact in facts] == [
+        ("The user is in Berlin for the fair each summer", ())
+    ]
+
+
+def test_a_long_text_has_a_limited_number_of_claims_judged() -> None:
+    judged: list[str] = []
+
+    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> list[bool]:
+        judged.extend(claims)
+        return [True] * len(claims)
+
+    text = " ".join(f"The x{number} cluster is never restarted in prod{number}." for number in range(1000))
+    chunk = Chunk(turns=[turn(text)])
+    extraction = RuleExtractor(judge).extract(chunk, meter=lambda usage: None, deadline_seconds=1)
+    assert len(judged) <= MAX_JUDGED
+    assert 0 < len(extraction.facts) <= MAX_EXTRACTED_ITEMS
 
 
 def test_people_who_talk_to_each_other_are_not_judged() -> None:
@@ -105,4 +137,3 @@ def test_without_the_bundled_weights_nothing_is_judged_and_a_check_says_so(
     extraction = knowledge_extractor().extract(chunk, meter=lambda usage: None, deadline_seconds=1)
     assert [each.id for each in check_extractor()] == ["memory.W020"]
     assert extraction.facts == ()
-    assert model_extractor.is_bundle_installed() is False
