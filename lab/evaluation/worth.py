@@ -1,4 +1,4 @@
-"""Learning and judging the worth of claims, from talk in which people marked what is worth remembering.
+"""Learning and judging the worth of claims, from talk in which what is worth remembering is marked.
 
 A file of marked talk has a line `@ ID KIND NAME TIME` for each conversation, then a line `U: …` or `A: …` for each turn
 of the user or the assistant. In the user's turns, `[[` and `]]` are around what somebody would want to know a month
@@ -130,7 +130,7 @@ def _without_marks(turn: ChunkTurn) -> ChunkTurn:
 
 def _is_marked(claim: str, marks: Sequence[str]) -> bool:
     stems = telling_stems(claim)
-    return any(len(stems & word_stems(mark)) >= MARKED_SHARE * len(stems) for mark in marks)
+    return any(len(stems & word_stems(mark)) >= max(1, MARKED_SHARE * len(stems)) for mark in marks)
 
 
 def learn_worth(files: Sequence[MarkedClaims]) -> Worth:

@@ -103,7 +103,7 @@ class RuleExtractor:
             judged = reader.claims_to_judge()
             kept = self._judge([each.claim for each in judged], [each.attribute != OPEN for each in judged])
             for statement, is_kept in zip(judged, kept, strict=True):
-                reader.judge(statement, is_kept=is_kept)
+                reader.apply_verdict(statement, is_kept=is_kept)
         return check_extraction(reader.extraction(), chunk)
 
 
@@ -134,12 +134,12 @@ class _Reader:
     names: Names = field(default_factory=Names)
     people: People = field(default_factory=People)
     spoken: list[tuple[ChunkTurn, str]] = field(default_factory=list)
-    open: list[Statement] = field(default_factory=list)
+    own_words: list[Statement] = field(default_factory=list)
     to_assistant: set[int] = field(default_factory=set)
     """The indexes of the turns of a user without a name, who speaks to an assistant."""
 
     def read(self) -> None:
-        """Read the turns, so that `extraction` and `open_claims` return what the new ones state."""
+        """Read the turns, so that `claims_to_judge` and `extraction` return what the new ones state."""
         self.earlier = read_known(self.chunk.known)
         self.last_number = max((fact.number for fact in self.chunk.known), default=0)
         # in a transcript of two people each line begins with the name of the one who says it
@@ -174,14 +174,14 @@ class _Reader:
         for found in self.found.values():
             for turn in found.turns:
                 known.setdefault(turn, []).append(telling_stems(found.statement.claim))
-        for claim in self.open:
+        for claim in self.own_words:
             stems, others = telling_stems(claim.claim), known.setdefault(claim.turn, [])
             is_new = not any(says_the_same(stems, each, share=NEARLY_ALL) for each in others)
             if stems and is_new and claim.turn in self.chunk.indexes and not is_trivial(claim.claim):
                 yield claim
                 others.append(stems)
 
-    def judge(self, statement: Statement, *, is_kept: bool) -> None:
+    def apply_verdict(self, statement: Statement, *, is_kept: bool) -> None:
         """Keep a claim in the speaker's own words that is worth it, and drop a rule's claim that is not."""
         if statement.attribute == OPEN:
             if is_kept:
@@ -220,7 +220,7 @@ class _Reader:
                 before=before,
                 places=self.places(regions),
             )
-            first_open = len(self.open)
+            first = len(self.own_words)
             if passage.is_asserted:
                 found = self.of_clauses(said, clauses, asks=passage.asks)
             else:
@@ -231,7 +231,7 @@ class _Reader:
             for statement in found:
                 if not (is_trivial(statement.claim) or (passage.asks and _IS_TASK.search(statement.claim))):
                     yield _grounded(with_regions(statement, regions), stems)
-            self.open[first_open:] = (with_regions(each, regions) for each in self.open[first_open:])
+            self.own_words[first:] = (with_regions(each, regions) for each in self.own_words[first:])
             self.people.end_sentence(sentence)
             before = sentence
 
@@ -248,7 +248,7 @@ class _Reader:
         """Note what a clause says in the speaker's words, if it is an assistant that they speak to."""
         if said.turn.index in self.to_assistant:
             said = replace(said, clause=clause, spoken_of=self.people.only)
-            self.open += read_open_claims(said, known, asks=asks)
+            self.own_words += read_open_claims(said, known, asks=asks)
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
         clause, speaker = said.clause, said.speaker

@@ -1,7 +1,7 @@
 """The parts of a turn that its speaker states: plain sentences, cut into clauses that begin with a subject.
 
-Quotations, marked-up text, code, transcripts, questions, conditions, reports of what others said, jokes, and turns that
-instruct a machine are skipped entirely, because the speaker may not mean what they say.
+Quotations, marked-up text, code, transcripts, jokes, and turns that instruct a machine are skipped entirely, because
+the speaker may not mean what they say. Questions, conditions and reports of what others said are told apart.
 """
 
 import re
