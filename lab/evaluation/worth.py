@@ -20,7 +20,8 @@ from memory.extraction.grounding import word_stems
 from memory.extraction.knowledge import Chunk, ChunkTurn
 from memory.extraction.rules import read_claims_to_judge
 from memory.extraction.rules.open_claims import OPEN, telling_stems
-from memory.extraction.worth import OPEN_FLOOR, RULE_FLOOR, Worth, features_of
+from memory.extraction.rules.verdicts import floor_of
+from memory.extraction.worth import Worth, features_of
 
 MARKED = re.compile(r"\[\[(.+?)\]\]")
 MARKED_SHARE = 0.5
@@ -42,6 +43,7 @@ class MarkedClaims:
     marks: int
     claims: list[str]
     by_rule: NDArray[np.bool_]
+    floors: Numbers
     features: Numbers
     is_wanted: Numbers
 
@@ -70,6 +72,7 @@ def read_marked(path: Path) -> MarkedClaims:
     """Read the claims of a file of marked talk. Raises ValueError with the line for anything else."""
     claims: list[str] = []
     by_rule: list[bool] = []
+    floors: list[float] = []
     labels: list[bool] = []
     turns = marks = 0
     for conversation in _read_conversations(path):
@@ -81,6 +84,7 @@ def read_marked(path: Path) -> MarkedClaims:
             for claim in read_claims_to_judge(Chunk(turns=clean[start : start + TURNS_OF_CHUNK])):
                 claims.append(claim.claim)
                 by_rule.append(claim.attribute != OPEN)
+                floors.append(floor_of(claim))
                 labels.append(_is_marked(claim.claim, marked[claim.turn]))
     return MarkedClaims(
         file=path.stem,
@@ -88,6 +92,7 @@ def read_marked(path: Path) -> MarkedClaims:
         marks=marks,
         claims=claims,
         by_rule=np.array(by_rule),
+        floors=np.array(floors),
         features=features_of(claims, by_rule),
         is_wanted=np.array(labels, dtype=np.float64),
     )
@@ -154,9 +159,10 @@ def judge_marked(files: Sequence[MarkedClaims]) -> list[WorthFigures]:
 
 
 def _judge(file: MarkedClaims, worth: Numbers, *, by_rule: bool, is_held_out: bool) -> WorthFigures:
-    worth, wanted = worth[file.by_rule == by_rule], file.is_wanted[file.by_rule == by_rule] > 0
+    own = file.by_rule == by_rule
+    worth, wanted = worth[own], file.is_wanted[own] > 0
     pairs = worth[wanted][:, None] - worth[~wanted][None, :]
-    kept = worth >= (RULE_FLOOR if by_rule else OPEN_FLOOR)
+    kept = worth >= file.floors[own]
     return WorthFigures(
         file=file.file,
         by_rule=by_rule,

@@ -34,7 +34,7 @@ from memory.extraction.knowledge import (
 )
 from memory.extraction.rules import RuleExtractor
 from memory.extraction.wording import MAX_TOPIC_CHARACTERS, stands_for_speaker
-from memory.extraction.worth import are_worth_keeping
+from memory.extraction.worth import worth_of
 from memory.models.facts import Certainty, Temporal
 from memory.providers.language_models import LanguageModel, Meter, Question, language_model
 from memory.providers.material import encode_line
@@ -266,4 +266,4 @@ def knowledge_extractor() -> Extractor:
     model = language_model("extraction")
     if model is not None:
         return ModelExtractor(model)
-    return RuleExtractor(are_worth_keeping if is_bundle_installed() else None)
+    return RuleExtractor(worth_of if is_bundle_installed() else None)

@@ -20,10 +20,6 @@ from memory.providers.embeddings import bundled_embeddings
 
 WORTH_FILE = Path(__file__).with_name("worth.json")
 """The shipped weights."""
-OPEN_FLOOR = 0.7
-"""Claims in the speaker's own words are kept from this worth on."""
-RULE_FLOOR = 0.25
-"""Claims of rules are kept from this worth on: a rule says something for them."""
 _DATES = (
     "(?i:january|february|april|june|july|august|september|october|november|december|(?:mon|tues|wednes|thurs|fri|satur"
     "|sun)days?)|March|May"
@@ -89,10 +85,6 @@ def _numbers_of(claim: str, by_rule: bool) -> list[float]:
     return [*matches, len(claim.split()) / 10, by_rule, by_rule and matches[0]]
 
 
-def are_worth_keeping(claims: Sequence[str], by_rule: Sequence[bool]) -> list[bool]:
-    """Return whether each claim is worth keeping. Raises ImproperlyConfigured as `features_of` does."""
-    if not claims:
-        return []
-    floors = np.where(by_rule, RULE_FLOOR, OPEN_FLOOR)
-    kept: list[bool] = (shipped_worth().of(features_of(claims, by_rule)) >= floors).tolist()
-    return kept
+def worth_of(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.float64]:
+    """Return the worth of each claim, from 0 to 1. Raises ImproperlyConfigured as `features_of` does."""
+    return shipped_worth().of(features_of(claims, by_rule)) if claims else np.empty(0)

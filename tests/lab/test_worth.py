@@ -9,7 +9,8 @@ from django.core.management.base import CommandError
 from lab.evaluation.logistic import fit_logistic
 from lab.evaluation.worth import judge_marked, learn_worth, read_marked
 from lab.management.commands import learn_worth as command
-from memory.extraction.worth import OPEN_FLOOR, WORTH_FILE, features_of, shipped_worth
+from memory.extraction.rules.verdicts import OPEN_FLOOR
+from memory.extraction.worth import WORTH_FILE, features_of, shipped_worth
 from memory_project.embedded.paths import PROJECT
 from tests.lab.commands import run, run_json
 

@@ -15,7 +15,7 @@ from lab.evaluation.output import render
 from lab.evaluation.progress import collect
 from lab.evaluation.tables import open_table
 from lab.evaluation.worth import L2, MARKED_SHARE, MarkedClaims, WorthFigures, judge_marked, learn_worth, read_marked
-from memory.extraction.worth import OPEN_FLOOR, RULE_FLOOR, WORDS, WORTH_FILE, Worth, shipped_worth
+from memory.extraction.worth import WORDS, WORTH_FILE, Worth, shipped_worth
 from memory_project.embedded.models import BUNDLED_MODEL
 
 DIGITS = 3
@@ -86,10 +86,19 @@ def document_of(worth: Worth, marked: Sequence[MarkedClaims]) -> dict[str, Any]:
 
 
 def render_figures(figures: Sequence[WorthFigures]) -> Iterator[RenderableType]:
-    title = f"Claims worth keeping: from {OPEN_FLOOR:g} on in the speaker's own words, from {RULE_FLOOR:g} on by rules"
-    table = open_table(
-        title, "file", "claims are", "weights", "turns", "marks", "claims", "marked", "AUROC", "kept", "marked of these"
+    columns = (
+        "file",
+        "claims are",
+        "weights",
+        "turns",
+        "marks",
+        "claims",
+        "marked",
+        "AUROC",
+        "kept",
+        "marked of these",
     )
+    table = open_table("Claims that are worth keeping", *columns)
     for each in figures:
         counts = map(str, (each.turns, each.marks, each.claims, each.wanted))
         weights = "held out" if each.is_held_out else "fitted"

@@ -23,6 +23,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memory.extraction.grounding import is_grounded, word_stems
 from memory.extraction.knowledge import (
     MAX_EXTRACTED_ITEMS,
@@ -61,9 +64,10 @@ from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.relations import read_introductions
-from memory.extraction.rules.statements import Statement, is_single
+from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker
 from memory.extraction.rules.trivia import is_trivial
+from memory.extraction.rules.verdicts import MAX_JUDGED, floor_of, may_be_momentary
 from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
@@ -76,34 +80,29 @@ _IS_TASK = re.compile(
     r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
 )
 """Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
-MAX_JUDGED = 300
-"""Claims of one chunk whose worth is judged."""
-_LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact"])
-"""Attributes, beside those of one value, whose claims are always worth keeping."""
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
 
 
 class RuleExtractor:
     """Extracts knowledge by rules. The same chunk always gives the same result, in time proportional to its length.
 
-    `judge` tells which claims are worth keeping (`worth.are_worth_keeping`). Without one, all of the rules' claims are
-    kept, and none in the speaker's own words.
+    `worth_of` judges claims (`worth.worth_of`). Without it, all of the rules' claims are kept, and no others.
     """
 
     is_remote = False
 
-    def __init__(self, judge: Callable[[Sequence[str], Sequence[bool]], list[bool]] | None = None) -> None:
-        self._judge = judge
+    def __init__(self, worth_of: Callable[[Sequence[str], Sequence[bool]], NDArray[np.float64]] | None = None) -> None:
+        self._worth_of = worth_of
 
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
         """Extract what the new turns state. It calls no language model, so meter and deadline are not used."""
         reader = _Reader(chunk)
         reader.read()
-        if self._judge:
+        if self._worth_of:
             judged = reader.claims_to_judge()
-            kept = self._judge([each.claim for each in judged], [each.attribute != OPEN for each in judged])
-            for statement, is_kept in zip(judged, kept, strict=True):
-                reader.apply_verdict(statement, is_kept=is_kept)
+            worth = self._worth_of([each.claim for each in judged], [each.attribute != OPEN for each in judged])
+            for statement, value in zip(judged, worth, strict=True):
+                reader.apply_verdict(statement, is_kept=value >= floor_of(statement))
         return check_extraction(reader.extraction(), chunk)
 
 
@@ -166,7 +165,7 @@ class _Reader:
             for each in facts
             if each.turns <= self.to_assistant and not each.effects.changed and each.number not in changed
         ]
-        return [*filter(_may_be_momentary, by_rule), *self.open_claims()][:MAX_JUDGED]
+        return [*filter(may_be_momentary, by_rule), *self.open_claims()][:MAX_JUDGED]
 
     def open_claims(self) -> Iterator[Statement]:
         """Yield what was said in the speaker's own words beside the facts of the turn."""
@@ -363,11 +362,6 @@ class _Reader:
 
 def _key(statement: Statement) -> object:
     return normalize_claim(statement.claim), statement.valid_from, statement.valid_to
-
-
-def _may_be_momentary(statement: Statement) -> bool:
-    """Return True for a claim that may be of the moment, unlike one about somebody's home, relatives or health."""
-    return statement.attribute.partition(":")[0] not in _LASTING and not is_single(statement.attribute)
 
 
 def _speaker(turn: ChunkTurn) -> Speaker | None:

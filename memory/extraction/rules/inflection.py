@@ -8,8 +8,8 @@ from memory.extraction.rules.words import words
 
 MODALS = words("will can cannot must should would could might may shall")
 AUXILIARIES = MODALS | words("is are was were has have had does do did")
-_UNMARKED = words("read set put let cut cost hit run come become shut quit split spread beat")
-"""Verbs whose past form is their base form, or is the past form of none: "I run" is no past."""
+_PAST_OF_OTHERS = words("found saw felt lay ground wound bound bore fell")
+"""Base forms that are rather the past of another verb: "I found", but not "I feed", the past of "fee"."""
 _COMMON_VERBS = words(
     "need start hate love like want use run work live take help cost end open close visit stop change matter fear eat "
     "drink play sleep study move travel go come get make give keep hold fail break look feel sound smell taste return "
@@ -56,7 +56,7 @@ def conjugate(word: str) -> str:
     irregular = {"am": "is", "are": "is", "were": "was", "have": "has", "do": "does"}
     if word in irregular or word in AUXILIARIES:
         return irregular.get(word, word)
-    if is_base_form(word) and (word in _UNMARKED or not is_past_form(word)):
+    if is_base_form(word) and word not in _PAST_OF_OTHERS:
         return third_person(word)
     return word if is_past_form(word) else ""
 
@@ -66,10 +66,12 @@ def is_finite(word: str, before: str, *, is_last: bool) -> bool:
 
     The verb of a thing is hard to tell from a noun: "batch jobs run at night", "the night run". In doubt it is none.
     """
+    if before in ("", "the", "a", "an", "my", "our", "every", "each"):
+        return False
     if word in AUXILIARIES:
         return True
     possible = lemmas(word)
-    if "VERB" not in possible or before in ("", "the", "a", "an", "my", "our", "every", "each"):
+    if "VERB" not in possible:
         return False
     is_noun = "NOUN" in possible
     if is_base_form(word):

@@ -94,7 +94,7 @@ _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
 _OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
 _LEAD = re.compile(
     r"(?P<lead>(?:from|in|on|since|until|till|by|every|for|at|after|as of|starting|during)"
-    r"(?: (?!(?:they|he|she|you|it|why|that|what|who|when)\b)[\w'.:&-]+){1,4}"
+    r"(?: (?!(?:i|we|they|he|she|you|it|why|that|what|who|when)\b)[\w'.:&-]+){1,4}?"
     r"|internally|usually|normally|generally),? (?=(?:I|we|my|our)\b)",
     re.IGNORECASE,
 )
@@ -198,7 +198,9 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
     if found is None:
         return None
     subject, claim = found
-    claim = f"{claim} {lead['lead'][:1].lower()}{lead['lead'][1:]}" if lead else claim
+    if lead:
+        first, *others = _third_person_words(lead["lead"].split())
+        claim = " ".join([claim, first.lower(), *others])
     dates = _dates_of(claim, said.turn.timestamp)
     claim = _with_dates(claim, dates)
     if _RELATIVE_DAY.search(claim):

@@ -28,6 +28,7 @@ WORDS = words(
         ("i push myself once i've read the diff", "The user pushes themselves once they have read the diff"),
         ("I can't take ibuprofen, had a bleed in '22", "The user can not take ibuprofen, had a bleed in '22"),
         ("since January I get up at five", "The user gets up at five since January"),
+        ("In my placement we wash our hands twice", "The user washes their hands twice in their placement"),
         ("I was on boats for forty years", "The user was on boats for forty years"),
         (
             "my supervisor Prof. Lindqvist wants blue or orange",
@@ -67,6 +68,7 @@ def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: st
         "Turns out every service in the backend logs to Loki",
         "2023-05-18 10:00 scheduler is restarting every worker every night",
         "We deploy every Friday, as far as the calendar",
+        "The do at the Old Pump House in Ferrybridge Lane",
         "Off for all plugins on all client sites, new policy",
         "Saturday the 16th of May, at the lodge, noon",
         "do we push to prod on Fridays?",

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pytest_django import Settings
 
 from memory.checks import check_extractor
 from memory.extraction.knowledge import MAX_EXTRACTED_ITEMS, Chunk, KnownFact
 from memory.extraction.model_extractor import knowledge_extractor
-from memory.extraction.rules import MAX_JUDGED, RuleExtractor
-from memory.extraction.worth import are_worth_keeping, features_of, shipped_worth
+from memory.extraction.rules import RuleExtractor
+from memory.extraction.rules.verdicts import MAX_JUDGED
+from memory.extraction.worth import features_of, shipped_worth, worth_of
 from memory.providers.language_models import language_model
 from tests.memory.extraction.spoken import turn
 
@@ -18,8 +20,8 @@ from tests.memory.extraction.spoken import turn
 def kept(*texts: str, speaker: str = "", keeps: Sequence[str] | None = None, known: Sequence[str] = ()) -> list[str]:
     """Return the claims that are extracted by the shipped judge, or by one that keeps these claims alone."""
 
-    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> list[bool]:
-        return are_worth_keeping(claims, by_rule) if keeps is None else [claim in keeps for claim in claims]
+    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.float64]:
+        return worth_of(claims, by_rule) if keeps is None else np.array([float(claim in keeps) for claim in claims])
 
     chunk = Chunk(turns=[turn(text, speaker=speaker, index=index) for index, text in enumerate(texts)])
     extraction = RuleExtractor(judge).extract(chunk, meter=lambda usage: None, deadline_seconds=1)
@@ -52,7 +54,7 @@ def test_worth_is_between_0_and_1_and_depends_on_nothing_else_in_the_batch() -> 
 
 
 def test_nothing_is_judged_without_claims() -> None:
-    assert are_worth_keeping([], []) == []
+    assert worth_of([], []).shape == (0,)
 
 
 def test_a_claim_in_the_speakers_own_words_is_kept_if_it_is_worth_it() -> None:
@@ -99,7 +101,7 @@ def test_a_claim_in_the_speakers_own_words_changes_no_fact() -> None:
         turns=[turn("we are in Berlin for the fair each summer")],
         known=[KnownFact(number=1, claim="The user lives in Porto")],
     )
-    extractor = RuleExtractor(lambda claims, by_rule: [True] * len(claims))
+    extractor = RuleExtractor(lambda claims, by_rule: np.ones(len(claims)))
     facts = extractor.extract(chunk, meter=lambda usage: None, deadline_seconds=1).facts
     assert [(fact.claim, fact.contradicts) for fact in facts] == [
         ("The user is in Berlin for the fair each summer", ())
@@ -109,9 +111,9 @@ def test_a_claim_in_the_speakers_own_words_changes_no_fact() -> None:
 def test_a_long_text_has_a_limited_number_of_claims_judged() -> None:
     judged: list[str] = []
 
-    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> list[bool]:
+    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.float64]:
         judged.extend(claims)
-        return [True] * len(claims)
+        return np.ones(len(claims))
 
     text = " ".join(f"The x{number} cluster is never restarted in prod{number}." for number in range(1000))
     chunk = Chunk(turns=[turn(text)])

@@ -1,0 +1,23 @@
+"""Verdicts on claims: those that are judged, and the worth from which they are kept (`memory.extraction.worth`)."""
+
+from memory.extraction.rules.open_claims import OPEN
+from memory.extraction.rules.statements import Statement, is_single
+
+MAX_JUDGED = 300
+"""Claims of one chunk whose worth is judged."""
+OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR = 0.7, 0.5, 0.25
+"""Worth from which claims are kept: in the speaker's own words, of rules about what somebody did, and of others."""
+_EVENTS = frozenset(["event", "decision", "get", "give", "keep", "take"])
+_LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact"])
+"""Attributes, beside those of one value, whose claims are always worth keeping."""
+
+
+def may_be_momentary(statement: Statement) -> bool:
+    """Return True for a claim that may be of the moment, unlike one about somebody's home, relatives or health."""
+    return statement.attribute.partition(":")[0] not in _LASTING and not is_single(statement.attribute)
+
+
+def floor_of(statement: Statement) -> float:
+    """Return the worth from which a claim is kept."""
+    kind = statement.attribute.partition(":")[0]
+    return OPEN_FLOOR if kind == OPEN else EVENT_FLOOR if kind in _EVENTS else RULE_FLOOR
