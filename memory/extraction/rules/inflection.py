@@ -6,7 +6,7 @@ from lemminflect import getAllInflections, getAllLemmas, getInflection
 
 from memory.extraction.rules.words import words
 
-MODALS = words("will can cannot must should would could might may shall")
+MODALS = words("will can cannot must should would could might may shall ought")
 AUXILIARIES = MODALS | words("is are was were has have had does do did")
 _PAST_OF_OTHERS = words("found saw felt lay ground wound bound bore fell")
 """Base forms that are rather the past of another verb: "I found", but not "I feed", the past of "fee"."""

@@ -368,7 +368,8 @@ def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
     for at, token in enumerate(tokens):
         word = _bare(token)
         if word in ("i", "we") and at + 1 < len(tokens):
-            predicate = _in_third_person(list(tokens[at + 1 :]))
+            is_one_of_several = bool(turned) and turned[-1] == "and"
+            predicate = "" if is_one_of_several else _in_third_person(list(tokens[at + 1 :]))
             return " ".join([*turned, user, predicate]) if predicate else ""
         if word in ("i", "we", "mine", "ours"):
             return ""

@@ -39,6 +39,7 @@ WORDS = words(
         ("raw is in bani and the marts are in lei", "Raw is in bani and the marts are in lei"),
         ("my girls hate jogging on sand", "The user's girls hate jogging on sand"),
         ("Just don't let me agree to run the fair again", "The user asks not to let them agree to run the fair"),
+        ("Tomasz and I are swapping a flat for a cottage", "The user is swapping a flat for a cottage"),
         ("commit in small pieces", "The user asks to commit in small pieces"),
         ("we weigh parcels by hand and have no scale", "The user weighs parcels by hand and has no scale"),
     ],
