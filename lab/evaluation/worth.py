@@ -7,7 +7,7 @@ later. A claim is worth keeping if most of what it says is marked.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def read_marked(path: Path) -> MarkedClaims:
     turns = marks = 0
     for conversation in _read_conversations(path):
         marked = {turn.index: MARKED.findall(turn.text) for turn in conversation}
-        clean = [_without_marks(turn) for turn in conversation]
+        clean = [replace(turn, text=MARKED.sub(r"\1", turn.text)) for turn in conversation]
         turns += sum(turn.role == "user" for turn in clean)
         marks += sum(map(len, marked.values()))
         for start in range(0, len(clean), TURNS_OF_CHUNK):
@@ -121,16 +121,6 @@ def _time_of(line: str, place: str) -> datetime:
     if len(parts) != 5:
         raise ValueError(f"{place}: expected '@ ID KIND NAME TIME'")
     return datetime.fromisoformat(f"{parts[4]}:00+00:00")
-
-
-def _without_marks(turn: ChunkTurn) -> ChunkTurn:
-    return ChunkTurn(
-        index=turn.index,
-        role=turn.role,
-        speaker=turn.speaker,
-        text=MARKED.sub(r"\1", turn.text),
-        timestamp=turn.timestamp,
-    )
 
 
 def _is_marked(claim: str, marks: Sequence[str]) -> bool:

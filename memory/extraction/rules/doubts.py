@@ -1,7 +1,8 @@
 """Doubts: what a sentence says without stating it as a fact that may become a claim in the speaker's own words.
 
 A doubt, a condition, a report or a denial holds for a part of a sentence, and what that part is, only a parser would
-know. So everything after a doubt counts as doubtful, and the piece right before it, too.
+know. So everything after a doubt counts as doubtful, and so does the piece before it, unless the doubt is within a
+clause of its own ("we are on pnpm 9, ci fails if …").
 """
 
 import re

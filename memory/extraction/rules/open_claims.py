@@ -273,8 +273,7 @@ def _own_claim(subject: Subject) -> tuple[Subject, str] | None:
 def _claim_of_person(said: ClauseContext, subject: Subject) -> str:
     """Return a claim about somebody whom the clause names; empty if no verb follows or "she" is somebody else."""
     tokens = subject.rest.split()
-    place = next((at for at, word in enumerate(tokens) if _bare(word) not in _SKIPPED), len(tokens))
-    verb = _bare(tokens[place]) if place < len(tokens) else ""
+    _, verb = _first_verb(tokens)
     is_verb = verb in AUXILIARIES or (
         "VERB" in lemmas(verb) and (verb.endswith("s") or is_past_form(verb) or subject.is_plural)
     )
@@ -331,8 +330,7 @@ def _place_of_verb(tokens: Sequence[str]) -> int | None:
 
 def _in_third_person(tokens: list[str]) -> str:
     """Return the words after "I", as they follow "the user"; empty if no finite verb is among the first."""
-    place = next((at for at, word in enumerate(tokens) if _bare(word) not in _SKIPPED), len(tokens))
-    verb = _bare(tokens[place]) if place < len(tokens) else ""
+    place, verb = _first_verb(tokens)
     form = conjugate(verb)
     if not form:
         return ""
@@ -341,6 +339,12 @@ def _in_third_person(tokens: list[str]) -> str:
         if following[at - 1] == "and" and form != verb and _is_present(following[at]):
             following[at] = conjugate(following[at])
     return " ".join([*tokens[:place], tokens[place].lower().replace(verb, form, 1), *following])
+
+
+def _first_verb(tokens: Sequence[str]) -> tuple[int, str]:
+    """Return the first word that is no adverb, and its index; an empty one if there is none."""
+    place = next((at for at, word in enumerate(tokens) if _bare(word) not in _SKIPPED), len(tokens))
+    return place, _bare(tokens[place]) if place < len(tokens) else ""
 
 
 def _is_present(word: str) -> bool:
@@ -360,7 +364,7 @@ def _third_person_words(tokens: Sequence[str]) -> list[str]:
 
 
 def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
-    """Return the tokens with "the user" for the first person; empty if "I" has no verb that can be turned."""
+    """Return the tokens with "the user" for the first person; empty for "X and I", and if "I" has no verb."""
     label = said.speaker.label
     user = label[:1].lower() + label[1:] if not said.speaker.person else label
     owner = possessive(label)
@@ -368,8 +372,9 @@ def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
     for at, token in enumerate(tokens):
         word = _bare(token)
         if word in ("i", "we") and at + 1 < len(tokens):
-            is_one_of_several = bool(turned) and turned[-1] == "and"
-            predicate = "" if is_one_of_several else _in_third_person(list(tokens[at + 1 :]))
+            if turned and turned[-1] == "and":
+                return ""
+            predicate = _in_third_person(list(tokens[at + 1 :]))
             return " ".join([*turned, user, predicate]) if predicate else ""
         if word in ("i", "we", "mine", "ours"):
             return ""

@@ -9,7 +9,7 @@ import pytest
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween
-from memory.retrieval.replacements import MAX_REORDERED, order_by_replacement, wanted_probability
+from memory.retrieval.replacements import MAX_REORDERED, order_by_replacement, places_of, wanted_probability
 from memory.scoring import MAX_STATEMENT_CHARACTERS
 from tests.memory.candidates import asking, numbers, ranked
 from tests.memory.episodes import NOW
@@ -313,6 +313,14 @@ def test_a_fact_is_replaced_with_the_turn_that_it_was_learned_from() -> None:
 
     assert numbers(ordered)[0] == 3
     assert fact.superseded_by == older.superseded_by == newer.id
+
+
+def test_a_fact_and_its_only_source_are_at_one_place_unless_the_source_has_other_facts() -> None:
+    fact, source, turn, other = found = fact_and_turns(1.0, 0.9, 0.8, 0.7)
+
+    assert list(places_of(found, {fact.id: [source.id]}).values()) == [0, 0, 1, 2]
+    assert list(places_of(found, {fact.id: [source.id, turn.id]}).values()) == [0, 1, 2, 3]
+    assert list(places_of(found, {fact.id: [source.id], other.id: [source.id]}).values()) == [0, 1, 2, 3]
 
 
 def test_a_fact_stays_as_long_as_one_of_its_turns_is_not_replaced() -> None:
