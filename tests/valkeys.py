@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from socket import create_server
 
 import pytest
 import redis
 from redis.crc import key_slot
 
+from lab.ports import find_port
 from memory_project.embedded.paths import PROGRAM_COPIES, SYSTEM_DATA
 from memory_project.embedded.programs import programs_for
 from memory_project.embedded.users import user_for
@@ -32,15 +32,26 @@ class Servers:
         self._program = str(programs_for(user_for(folder / "none"), copies=SYSTEM_DATA / PROGRAM_COPIES).valkey)
 
     def start(self, *arguments: str, configuration: str = "", password: str = "") -> int:
-        port = find_port()
-        own = self.folder / str(port)
-        own.mkdir()
-        (own / "conf").write_text(configuration.format(port=port, folder=own) or f"port {port}\ndir {own}\nsave ''\n")
-        command = [self._program, str(own / "conf"), *arguments]
-        self._running[port] = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=own)
-        with redis.Redis(port=port, password=password or None) as asked:
-            wait_until(lambda: ping(asked))
-        return port
+        """Start a server and return its port. One that ends, as where its port was taken, is started on another."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            port = find_port()
+            own = self.folder / str(port)
+            own.mkdir()
+            (own / "conf").write_text(
+                configuration.format(port=port, folder=own) or f"port {port}\ndir {own}\nsave ''\n"
+            )
+            with (own / "log").open("wb") as log:
+                command = [self._program, str(own / "conf"), *arguments]
+                process = subprocess.Popen(command, stdout=log, stderr=log, cwd=own)
+            self._running[port] = process
+            with redis.Redis(port=port, password=password or None) as asked:
+                while process.poll() is None:
+                    if ping(asked):
+                        return port
+                    assert time.monotonic() < deadline, (own / "log").read_text()
+                    time.sleep(0.05)
+            assert time.monotonic() < deadline, (own / "log").read_text()
 
     def signal(self, port: int, number: int) -> None:
         self._running[port].send_signal(number)
@@ -64,12 +75,6 @@ def servers() -> Iterator[Servers]:
     finally:
         made.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def find_port() -> int:
-    with create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def ping(asked: "redis.Redis") -> bool:

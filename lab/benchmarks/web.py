@@ -16,6 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from lab.ports import find_port
 from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.embedded.paths import PROJECT
 from memory_project.encryption import current_keys
@@ -58,7 +59,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
 @contextmanager
 def web_server(variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[Address]:
     """Run the web server as `make up` does, without rate limits, over the servers of this process."""
-    address = Address(host="127.0.0.1", port=free_port(), health_port=free_port())
+    address = Address(host="127.0.0.1", port=find_port(), health_port=find_port())
     with tempfile.TemporaryDirectory(prefix="agent-memory-bench-") as folder, tempfile.TemporaryFile() as log:
         part = web_part(address)
         process = subprocess.Popen(  # noqa: S603  our own command line
@@ -93,12 +94,6 @@ def server_variables(folder: str) -> dict[str, str]:
         "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE": UNLIMITED,
         "MEMORY_LOG_LEVEL": "WARNING",
     }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until_up(process: "subprocess.Popen[bytes]", address: Address) -> None:

@@ -22,8 +22,9 @@ from uuid import uuid4
 import psutil
 from django.core.management.base import CommandError
 
-from lab.benchmarks.web import UNLIMITED, free_port
+from lab.benchmarks.web import UNLIMITED
 from lab.chaos.stage import Finding, Stage
+from lab.ports import find_port
 from memory_project.embedded.paths import PROJECT
 
 SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY")
@@ -65,14 +66,14 @@ class Service:
 @contextmanager
 def service_under_supervisor() -> Iterator[Service]:
     """Run `make up` in a folder of its own until the end of the block. Raises CommandError if it does not start."""
-    port = free_port()
+    port = find_port()
     with tempfile.TemporaryDirectory(prefix="agent-memory-chaos-") as name:
         folder = Path(name)
         # the servers have a user of their own
         folder.chmod(0o755)
         environ = {key: value for key, value in os.environ.items() if key not in SERVER_VARIABLES}
-        environ |= {"MEMORY_DATA_DIR": name, "MEMORY_PORT": str(port), "MEMORY_HEALTH_PORT": str(free_port())}
-        environ |= {"MEMORY_MCP_PORT": str(free_port()), "MEMORY_RATE_LIMIT_PER_MINUTE": UNLIMITED}
+        environ |= {"MEMORY_DATA_DIR": name, "MEMORY_PORT": str(port), "MEMORY_HEALTH_PORT": str(find_port())}
+        environ |= {"MEMORY_MCP_PORT": str(find_port()), "MEMORY_RATE_LIMIT_PER_MINUTE": UNLIMITED}
         log = folder / "output"
         with log.open("wb") as output:
             process = subprocess.Popen(

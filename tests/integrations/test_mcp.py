@@ -18,6 +18,7 @@ from mcp import Client as McpClient
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from lab.ports import find_port
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
 from tests.concurrency import PATIENCE_SECONDS
@@ -30,11 +31,6 @@ NINE_TOOLS = {
     "create_entities", "create_relations", "add_observations", "delete_entities", "delete_observations",
     "delete_relations", "read_graph", "search_nodes", "open_nodes",
 }  # fmt: skip
-
-
-def find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +47,7 @@ def mcp_url(url: str, shared_mcp: Callable[[str], str]) -> str:
 
 @contextmanager
 def serve_mcp(url: str) -> Iterator[str]:
-    mcp_port = find_free_port()
+    mcp_port = find_port()
     command = [sys.executable, "-m", "agent_memory_integrations.mcp.http", "127.0.0.1", str(mcp_port), url]
     # what the environment names is not what a key is bound to
     named = {"AGENT_MEMORY_AGENT_ID": "stranger", "AGENT_MEMORY_USER_ID": "stranger"}

@@ -4,17 +4,17 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from lab.ports import find_port
 from memory.services.operations.canary import check_keys
 from memory_project.supervisor.log import format_as_json
 from tests.concurrency import PATIENCE_SECONDS
@@ -51,14 +51,9 @@ class Role:
         return self.process.wait(PATIENCE_SECONDS)
 
 
-def find_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        return [int(stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]) for _ in range(count)]
-
-
 @contextmanager
 def serving(name: str, folder: Path) -> Iterator[Role]:
-    port, health, mcp = find_ports(3)
+    port, health, mcp = (find_port() for _ in range(3))
     own = {
         "DATABASE_URL": database_url(),
         "MEMORY_DATA_DIR": str(folder / "data"),

@@ -19,6 +19,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from lab.ports import find_port
 from memory_project.embedded.locks import FileLock
 from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.parts import Address, marked_processes
@@ -42,20 +43,14 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @dataclass(slots=True, kw_only=True)
 class Service:
     """One `make up` and the folder that its successors find the data in."""
 
     data: Path
     extra: dict[str, str] = field(default_factory=dict)
-    port: int = field(default_factory=free_port)
-    mcp_port: int = field(default_factory=free_port)
+    port: int = field(default_factory=find_port)
+    mcp_port: int = field(default_factory=find_port)
     process: "subprocess.Popen[bytes] | None" = None
 
     def environ(self) -> dict[str, str]:

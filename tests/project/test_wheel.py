@@ -17,7 +17,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.project.test_up import SECONDS, SERVER_VARIABLES, data_folder, free_port
+from lab.ports import find_port
+from tests.project.test_up import SECONDS, SERVER_VARIABLES, data_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -55,7 +56,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
     with data_folder() as data:
         kept = {name: value for name, value in os.environ.items() if name not in {*SERVER_VARIABLES, "PYTHONPATH"}}
-        own = {"MEMORY_DATA_DIR": str(data), "MEMORY_PORT": str(free_port()), "MEMORY_LOG_FORMAT": "json"}
+        own = {"MEMORY_DATA_DIR": str(data), "MEMORY_PORT": str(find_port()), "MEMORY_LOG_FORMAT": "json"}
         own |= {"MEMORY_MCP_PORT": "none", "MEMORY_HEALTH_PORT": "none"}
         yield kept | own
 

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from lab.ports import find_port
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
 from tests.concurrency import PATIENCE_SECONDS
 from tests.integrations.environments import FOLDER, OURS, ROOT, run
-from tests.integrations.test_mcp import find_free_port, wait_for
+from tests.integrations.test_mcp import wait_for
 
 SUITE, NODE = "@modelcontextprotocol/conformance@0.2.0-alpha.12", "node@22"
 MIN_NODE = 22
@@ -57,7 +58,7 @@ def read_node_version(node: str) -> int:
 
 @contextmanager
 def serve(url: str, key: str, contents: str) -> Iterator[str]:
-    port = find_free_port()
+    port = find_port()
     paths = os.pathsep.join(map(str, (ROOT, *OURS)))
     command = [sys.executable, "-m", "tests.integrations.mcp_conformance.serve", str(port), url, key, contents]
     process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
