@@ -5,6 +5,8 @@ import numpy as np
 from lab.evaluation.learning import Numbers
 
 ROUNDS = 30
+NO_STEP = 1e-12
+"""A step of every weight by so little is the last one."""
 
 
 def fit_logistic(table: Numbers, wanted: Numbers, shares: Numbers, ridge: Numbers) -> Numbers:
@@ -18,5 +20,8 @@ def fit_logistic(table: Numbers, wanted: Numbers, shares: Numbers, ridge: Number
         likely = 1 / (1 + np.exp(-table @ weights))
         slope = table.T @ (shares * (likely - wanted)) + ridge * weights
         curve = (table * (shares * likely * (1 - likely))[:, None]).T @ table + np.diag(ridge)
-        weights -= np.linalg.solve(curve, slope)
+        step = np.linalg.solve(curve, slope)
+        weights -= step
+        if np.abs(step).max() < NO_STEP:
+            break
     return weights

@@ -20,15 +20,20 @@ from memory.extraction.grounding import word_stems
 from memory.extraction.knowledge import Chunk, ChunkTurn
 from memory.extraction.rules import read_claims_to_judge
 from memory.extraction.rules.open_claims import OPEN, telling_stems
+from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.verdicts import floor_of
-from memory.extraction.worth import Worth, features_of
+from memory.extraction.worth import WORDS, Worth, features_of, reduce_features
 
 MARKED = re.compile(r"\[\[(.+?)\]\]")
 MARKED_SHARE = 0.5
 """Share of a claim's stems in one mark from which the claim is worth keeping."""
 TURNS_OF_CHUNK = 40
-L2 = 5e-4
+L2 = 2e-4
 """Ridge on every weight but the bias, as a share of the loss of one row."""
+DIRECTIONS = 20
+"""Numbers to which vectors are reduced for products."""
+FOLDS = 6
+"""Groups of files, each of which is judged by weights that were learned on the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +75,7 @@ class WorthFigures:
 
 def read_marked(path: Path) -> MarkedClaims:
     """Read the claims of a file of marked talk. Raises ValueError with the line for anything else."""
-    claims: list[str] = []
-    by_rule: list[bool] = []
-    floors: list[float] = []
+    claims: list[Statement] = []
     labels: list[bool] = []
     turns = marks = 0
     for conversation in _read_conversations(path):
@@ -81,19 +84,17 @@ def read_marked(path: Path) -> MarkedClaims:
         turns += sum(turn.role == "user" for turn in clean)
         marks += sum(map(len, marked.values()))
         for start in range(0, len(clean), TURNS_OF_CHUNK):
-            for claim in read_claims_to_judge(Chunk(turns=clean[start : start + TURNS_OF_CHUNK])):
-                claims.append(claim.claim)
-                by_rule.append(claim.attribute != OPEN)
-                floors.append(floor_of(claim))
-                labels.append(_is_marked(claim.claim, marked[claim.turn]))
+            found = read_claims_to_judge(Chunk(turns=clean[start : start + TURNS_OF_CHUNK]))
+            claims += found
+            labels += [_is_marked(claim.claim, marked[claim.turn]) for claim in found]
     return MarkedClaims(
         file=path.stem,
         turns=turns,
         marks=marks,
-        claims=claims,
-        by_rule=np.array(by_rule),
-        floors=np.array(floors),
-        features=features_of(claims, by_rule),
+        claims=[claim.claim for claim in claims],
+        by_rule=np.array([claim.attribute != OPEN for claim in claims]),
+        floors=np.array([floor_of(claim) for claim in claims]),
+        features=features_of(claims),
         is_wanted=np.array(labels, dtype=np.float64),
     )
 
@@ -132,20 +133,28 @@ def learn_worth(files: Sequence[MarkedClaims]) -> Worth:
     """Return the weights under which the marked claims are the likeliest."""
     features = np.concatenate([each.features for each in files])
     wanted = np.concatenate([each.is_wanted for each in files])
-    table = np.c_[features, np.ones(len(features))]
-    ridge = np.array([*[L2] * features.shape[1], 0.0])
+    directions = np.linalg.svd(features[:, : -len(WORDS)], full_matrices=False).Vh[:DIRECTIONS]
+    reduced = reduce_features(features, directions)
+    first, second = np.triu_indices(reduced.shape[1])
+    table = np.hstack([features, reduced[:, first] * reduced[:, second], np.ones((len(features), 1))])
+    ridge = np.array([*[L2] * (table.shape[1] - 1), 0.0])
     weights = fit_logistic(table, wanted, np.full(len(table), 1 / len(table)), ridge)
-    return Worth(weights=weights[:-1], intercept=float(weights[-1]))
+    pairs = np.zeros((reduced.shape[1], reduced.shape[1]))
+    pairs[first, second] = weights[features.shape[1] : -1]
+    return Worth(linear=weights[: features.shape[1]], directions=directions, pairs=pairs, intercept=float(weights[-1]))
 
 
 def judge_marked(files: Sequence[MarkedClaims]) -> list[WorthFigures]:
-    """Judge each file by weights that were learned on the others; a single one by weights that know it."""
+    """Judge each file by weights that were learned without it; a single one by weights that know it."""
     figures = []
-    for file in files:
-        others = [each for each in files if each is not file]
-        worth = learn_worth(others or [file]).of(file.features)
-        figures += [_judge(file, worth, by_rule=by_rule, is_held_out=bool(others)) for by_rule in (False, True)]
-    return figures
+    folds = [files[start::FOLDS] for start in range(min(FOLDS, len(files)))]
+    for fold in folds:
+        others = [each for each in files if each not in fold]
+        learned = learn_worth(others or files)
+        for file in fold:
+            worth = learned.of(file.features)
+            figures += [_judge(file, worth, by_rule=by_rule, is_held_out=bool(others)) for by_rule in (False, True)]
+    return sorted(figures, key=lambda each: [file.file for file in files].index(each.file))
 
 
 def _judge(file: MarkedClaims, worth: Numbers, *, by_rule: bool, is_held_out: bool) -> WorthFigures:

@@ -1,21 +1,25 @@
 """The worth of claims: how likely somebody who reads a claim a month later finds it useful, from 0 to 1.
 
 "The user gets up at five since January" is worth keeping, "The user is done for today" is not, and no grammar tells
-them apart. A logistic regression does: over the claim's vector by the bundled model, a few features of its words, and
-whether a rule has read it. It was learned from talk with an assistant in which what is worth remembering had been
-marked; the weights are in `worth.json`, with how they were learned (`manage.py learn_worth`).
+them apart. A logistic regression does: over the claim's vector by the bundled model, a few features of its words,
+whether a rule has read it, and the products of each two of these numbers, for which the vector is reduced to its main
+directions. It was learned from talk with an assistant in which what is worth remembering had been marked; the weights
+are in `worth.json`, with how they were learned (`manage.py learn_worth`).
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.extraction.rules.open_claims import OPEN
+from memory.extraction.rules.statements import Statement
 from memory.providers.embeddings import bundled_embeddings
 
 WORTH_FILE = Path(__file__).with_name("worth.json")
@@ -46,45 +50,83 @@ FEATURES = {
     "comma": re.compile(","),
 }
 """Patterns of words, each of which counts as 1 for a claim that contains it."""
-WORDS = (*FEATURES, "length", "by_rule", "request_by_rule")
+_MOMENTARY = re.compile(
+    r"\b(?:now|today|tonight|yesterday|tomorrow|this (?:morning|afternoon|week|evening|run|batch)"
+    r"|last (?:week|night|time)|just|still|already|currently|so far|again)\b",
+    re.IGNORECASE,
+)
+"""Words for the moment in the sentence of a claim, which itself has the date in their place."""
+WORDS = (*FEATURES, "length", "by_rule", "request_by_rule", "momentary")
 """Names of the numbers of a claim after its vector."""
+
+
+VECTOR_SCALE, WORD_SCALE = 1.5, 0.5
+"""What the numbers of a vector and of its words are multiplied by in products: both weigh about the same then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """The weights of the regression: one for each number of `features_of`, and a bias."""
+    """The weights of the regression.
 
-    weights: NDArray[np.float64]
+    `linear` has one for each number of `features_of`. `directions` are rows by which vectors are reduced, and `pairs`
+    is a square matrix, upper triangular, of the weights of the products of what `reduce_features` returns.
+    """
+
+    linear: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    pairs: NDArray[np.float64]
     intercept: float
 
     def of(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the worth of each row of `features_of`."""
-        return np.asarray(1 / (1 + np.exp(-(features @ self.weights + self.intercept))))
+        reduced = reduce_features(features, self.directions)
+        products = ((reduced @ self.pairs) * reduced).sum(axis=1)
+        return np.asarray(1 / (1 + np.exp(-(features @ self.linear + products + self.intercept))))
+
+
+def reduce_features(features: NDArray[np.float64], directions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows of `features_of` with vectors of fewer numbers, one for each direction, scaled for products."""
+    vectors, numbers = np.split(features, [-len(WORDS)], axis=1)
+    return np.hstack([VECTOR_SCALE * vectors @ directions.T, WORD_SCALE * numbers])
 
 
 @lru_cache(maxsize=1)
 def shipped_worth() -> Worth:
     """Read the shipped weights."""
-    document = json.loads(WORTH_FILE.read_text(encoding="utf-8"))
-    words = [document["words"][name] for name in WORDS]
-    return Worth(weights=np.array([*document["vector"], *words]), intercept=document["intercept"])
+    return worth_of_document(json.loads(WORTH_FILE.read_text(encoding="utf-8")))
 
 
-def features_of(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.float64]:
-    """Return a row of numbers for each claim: its vector, FEATURES, its words in tens, and whether a rule has read it.
+def worth_of_document(document: Mapping[str, Any]) -> Worth:
+    """Return the weights of a document like `worth.json`."""
+    directions = np.array(document["directions"])
+    size = len(directions) + len(WORDS)
+    pairs = np.zeros((size, size))
+    pairs[np.triu_indices(size)] = document["pairs"]
+    return Worth(
+        linear=np.array([*document["vector"], *(document["words"][name] for name in WORDS)]),
+        directions=directions,
+        pairs=pairs,
+        intercept=document["intercept"],
+    )
+
+
+def features_of(claims: Sequence[Statement]) -> NDArray[np.float64]:
+    """Return a row of numbers for each claim: that of its vector, and those of WORDS.
 
     Raises ImproperlyConfigured if the bundled model is not installed.
     """
-    vectors = bundled_embeddings().embed(list(claims), deadline_seconds=None)
-    numbers = [_numbers_of(claim, is_read) for claim, is_read in zip(claims, by_rule, strict=True)]
-    return np.hstack([vectors, np.array(numbers, dtype=np.float64).reshape(len(claims), len(WORDS))])
+    vectors = bundled_embeddings().embed([each.claim for each in claims], deadline_seconds=None)
+    numbers = np.array([_numbers_of(each) for each in claims], dtype=np.float64).reshape(len(claims), len(WORDS))
+    return np.hstack([vectors, numbers])
 
 
-def _numbers_of(claim: str, by_rule: bool) -> list[float]:
-    matches = [pattern.search(claim) is not None for pattern in FEATURES.values()]
-    return [*matches, len(claim.split()) / 10, by_rule, by_rule and matches[0]]
+def _numbers_of(claim: Statement) -> list[float]:
+    matches = [pattern.search(claim.claim) is not None for pattern in FEATURES.values()]
+    by_rule = claim.attribute != OPEN
+    is_momentary = _MOMENTARY.search(claim.sentence) is not None
+    return [*matches, len(claim.claim.split()) / 10, by_rule, by_rule and matches[0], is_momentary]
 
 
-def worth_of(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.float64]:
+def worth_of(claims: Sequence[Statement]) -> NDArray[np.float64]:
     """Return the worth of each claim, from 0 to 1. Raises ImproperlyConfigured as `features_of` does."""
-    return shipped_worth().of(features_of(claims, by_rule)) if claims else np.empty(0)
+    return shipped_worth().of(features_of(claims)) if claims else np.empty(0)

@@ -10,9 +10,10 @@ from lab.evaluation.logistic import fit_logistic
 from lab.evaluation.worth import judge_marked, learn_worth, read_marked
 from lab.management.commands import learn_worth as command
 from memory.extraction.rules.verdicts import OPEN_FLOOR
-from memory.extraction.worth import WORTH_FILE, features_of, shipped_worth
+from memory.extraction.worth import WORTH_FILE, features_of, shipped_worth, worth_of_document
 from memory_project.embedded.paths import PROJECT
 from tests.lab.commands import run, run_json
+from tests.memory.extraction.open_statements import own_words
 
 TALK = """
 @ a-1 chat Ana 2026-03-04T18:20
@@ -79,10 +80,9 @@ def test_the_shipped_weights_are_what_the_command_learns(tmp_path: Path, monkeyp
     monkeypatch.setattr(command, "WORTH_FILE", written)
     others = map(str, sorted(SAMPLE.glob("[b-z].txt")))
     report = run_json("learn_worth", SAMPLE / "a.txt", "--write", *others)
-    claims = ["The user gets up at five since January", "The user is done"]
-    shipped = shipped_worth().of(features_of(claims, [False, True]))
-    learned = np.array([*report["vector"], *report["words"].values()])
-    again = 1 / (1 + np.exp(-(features_of(claims, [False, True]) @ learned + report["intercept"])))
+    claims = own_words("The user gets up at five since January", "The user is done")
+    shipped = shipped_worth().of(features_of(claims))
+    again = worth_of_document(report).of(features_of(claims))
     np.testing.assert_allclose(again, shipped, atol=0.02)
     assert written.stat().st_size == pytest.approx(WORTH_FILE.stat().st_size, rel=0.05)
     assert report["learned"]["files"] == len(list(SAMPLE.glob("*.txt")))

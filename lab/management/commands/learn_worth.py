@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from rich.console import RenderableType
@@ -18,7 +19,7 @@ from lab.evaluation.worth import L2, MARKED_SHARE, MarkedClaims, WorthFigures, j
 from memory.extraction.worth import WORDS, WORTH_FILE, Worth, shipped_worth
 from memory_project.embedded.models import BUNDLED_MODEL
 
-DIGITS = 3
+DIGITS = 4
 RESTART = "The weights are written: restart the workers that run, which go by what they read at start."
 EPILOG = """
 A file has a line '@ ID KIND NAME TIME' for each conversation, then a line 'U: ...' or 'A: ...' for each turn of the
@@ -67,12 +68,14 @@ def read_file(path: Path) -> MarkedClaims:
 
 def document_of(worth: Worth, marked: Sequence[MarkedClaims]) -> dict[str, Any]:
     """Return the content of `worth.json`."""
-    weights = [round(float(weight), DIGITS) for weight in worth.weights]
+    weights = np.round(worth.linear, DIGITS).tolist()
     width = len(weights) - len(WORDS)
     return {
         "intercept": round(worth.intercept, DIGITS),
         "words": dict(zip(WORDS, weights[width:], strict=True)),
         "vector": weights[:width],
+        "directions": np.round(worth.directions, DIGITS).tolist(),
+        "pairs": np.round(worth.pairs[np.triu_indices(len(worth.pairs))], DIGITS).tolist(),
         "learned": {
             "date": timezone.now().date().isoformat(),
             "model": BUNDLED_MODEL,

@@ -53,6 +53,7 @@ from memory.extraction.rules.corrections import (
     replace_known_value,
     replace_target,
 )
+from memory.extraction.rules.doubts import orders_machine
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
 from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, says_the_same, telling_stems
@@ -73,7 +74,7 @@ from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
 from memory.providers.sentences import is_question
-from memory.redaction import redact_known_forms
+from memory.redaction import URL_PASSWORD, redact_known_forms
 
 _IS_TASK = re.compile(
     r" (?:(?:is|are) (?:trying|working)|(?:have|has) (?:tried|come|completed)|needs?|saw"
@@ -91,7 +92,7 @@ class RuleExtractor:
 
     is_remote = False
 
-    def __init__(self, worth_of: Callable[[Sequence[str], Sequence[bool]], NDArray[np.float64]] | None = None) -> None:
+    def __init__(self, worth_of: Callable[[Sequence[Statement]], NDArray[np.float64]] | None = None) -> None:
         self._worth_of = worth_of
 
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
@@ -100,7 +101,7 @@ class RuleExtractor:
         reader.read()
         if self._worth_of:
             judged = reader.claims_to_judge()
-            worth = self._worth_of([each.claim for each in judged], [each.attribute != OPEN for each in judged])
+            worth = self._worth_of(judged)
             for statement, value in zip(judged, worth, strict=True):
                 reader.apply_verdict(statement, is_kept=value >= floor_of(statement))
         return check_extraction(reader.extraction(), chunk)
@@ -207,7 +208,11 @@ class _Reader:
         self.people.begin_turn(speaker)
         for passage in stated_sentences_of(text):
             sentence = passage.text
-            if STATES_SECRET.search(sentence) or redact_known_forms(sentence) != sentence:
+            if (
+                STATES_SECRET.search(sentence)
+                or URL_PASSWORD.search(sentence)
+                or redact_known_forms(sentence) != sentence
+            ):
                 continue
             sentence, regions = set_regions_aside(sentence)
             clauses = clauses_of(restate_changed_contact(sentence))
@@ -228,9 +233,11 @@ class _Reader:
                     self.read_open(said, clause, asks=clause is clauses[-1] and is_question(sentence))
                 found = iter(()) if passage.is_doubtful else self.of_sentence(said, is_asserted=False)
             for statement in found:
-                if not (is_trivial(statement.claim) or (passage.asks and _IS_TASK.search(statement.claim))):
-                    yield _grounded(with_regions(statement, regions), stems)
-            self.own_words[first:] = (with_regions(each, regions) for each in self.own_words[first:])
+                is_task = passage.asks and _IS_TASK.search(statement.claim)
+                if not (is_task or is_trivial(statement.claim) or orders_machine(statement.claim)):
+                    yield _grounded(replace(with_regions(statement, regions), sentence=passage.text), stems)
+            own_words = [with_regions(each, regions) for each in self.own_words[first:]]
+            self.own_words[first:] = (replace(each, sentence=passage.text) for each in own_words)
             self.people.end_sentence(sentence)
             before = sentence
 

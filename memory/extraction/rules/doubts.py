@@ -46,6 +46,11 @@ _PERMITS = re.compile(
 _OF_MACHINE = re.compile(
     r"(?:the |an? |all |every )?(?:users?|assistants?|agents?|bots?|models?|claude|chatgpt|gpt|ai)\b", re.IGNORECASE
 )
+_ORDERS_MACHINE = re.compile(
+    r"(?:the |an? |all |every )?(?:assistants?|bots?|claude|chatgpt|gpt|ai(?! models?\b))\b.*"
+    r"\b(?:must|shall|should|has to|have to|may|always|never)\b",
+    re.IGNORECASE,
+)
 _SECRETIVE = re.compile(
     r"\b(?:pw|pwd|pass ?phrase|phrase|seed|login|log-in|credentials?|bearer|secrets?|(?:backup|recovery|security|wifi"
     r"|door|alarm|access) (?:codes?|answers?|questions?)|maiden name|root with|unlocks?|opens the (?:vpn|door|safe))\b"
@@ -69,13 +74,15 @@ _REFUSED = (NOT_ASSERTED, _UNSURE, _MOMENTARY, _ASKS_ALSO, _PERMITS, _SECRETIVE,
 class Boundary:
     """The place between two pieces: the first ends at `start`, the second begins at `stop`.
 
-    `ends_claim` is False if the first holds only under the condition that the second is.
+    `ends_claim` is False if the first holds only under the condition that the second is. `is_splice` is True if the
+    second is a clause that nothing but a comma, a semicolon or a dash joins to the first.
     """
 
     start: int
     stop: int
     begins_clause: bool
     ends_claim: bool
+    is_splice: bool
 
 
 def is_refused(text: str) -> bool:
@@ -86,6 +93,11 @@ def is_refused(text: str) -> bool:
 def is_of_machine(text: str) -> bool:
     """Return True for a statement about "the user", "the assistant" and the like, which memories are made of."""
     return _OF_MACHINE.match(text) is not None
+
+
+def orders_machine(claim: str) -> bool:
+    """Return True for what an assistant must or may do, of which nobody may be made to believe that it is a fact."""
+    return _ORDERS_MACHINE.match(claim) is not None
 
 
 def is_tag(text: str) -> bool:

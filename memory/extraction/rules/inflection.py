@@ -1,5 +1,6 @@
 """Forms of English words: whether a word can be a verb, and in which form (by the lexicon of lemminflect)."""
 
+import re
 from functools import lru_cache
 
 from lemminflect import getAllInflections, getAllLemmas, getInflection
@@ -18,7 +19,13 @@ _COMMON_VERBS = words(
 """Verbs that are nouns as well, and are verbs after a plural: "my girls hate jogging"."""
 _PARTICIPLES = words("called named based written made hosted used given known built owned led run told asked")
 """Past forms that follow a noun without being its verb: "a widow called Hester"."""
+_EDGE = re.compile(r"^[^\w']+|[^\w']+$")
 _PLURALS = words("people kids children parents folks staff everything everyone")
+
+
+def bare_word(token: str) -> str:
+    """Return a token in lower case without the marks around it."""
+    return _EDGE.sub("", token).lower()
 
 
 @lru_cache(maxsize=10_000)

@@ -68,7 +68,8 @@ _WITH_ADDRESS = words(
 """Nouns that need no more words before a value that only one of them has: "the server is runs.acme.internal"."""
 _IDENTITY = r"(?:(?:social security|national insurance|passport) (?:number|no\b\.?|#)|ssn)"
 _CREDENTIAL = (
-    r"\b(?:passwords?|passphrase|passwd|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)|token"
+    r"\b(?:passwords?|passphrase|passcode|passwd|pwd|pw|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)"
+    r"|token"
     rf"|{_IDENTITY})"
 )
 _WHERE = r"(?:in|at|on|under|behind|by|with|stored|kept|changed|set|reset|updated)\b"

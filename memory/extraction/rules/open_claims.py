@@ -12,13 +12,12 @@ Grammar does not tell which of these claims are worth keeping. `memory.extractio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 
-from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.grounding import word_stems
 from memory.extraction.rules.doubts import Boundary, end_of_certainty, is_of_machine, is_refused, is_tag
 from memory.extraction.rules.inflection import (
     AUXILIARIES,
+    bare_word,
     conjugate,
     is_base_form,
     is_finite,
@@ -26,6 +25,7 @@ from memory.extraction.rules.inflection import (
     is_third_form,
     lemmas,
 )
+from memory.extraction.rules.open_dates import RELATIVE_DAY, dates_of, is_past, write_dates
 from memory.extraction.rules.phrases import GAP, Voice, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import Statement
@@ -53,6 +53,8 @@ _IS_MARK = re.compile(r"\s*[,;:.…]|\s+[-–—]|—")
 _IS_SUBORDINATE = re.compile(rf"\b(?:{_SUBORDINATE})\b", re.IGNORECASE)
 _IS_CONDITION = re.compile(r"\b(?:while|which|until|unless|when|before|after|if|once)\b", re.IGNORECASE)
 """Words after which a piece only holds with the one before it: "… until the exams are done"."""
+_IS_OPEN_CLAUSE = re.compile(r"\b(?:that|which|who|where|how|what|why)\b", re.IGNORECASE)
+"""Words after which a comma may be within a subordinate clause."""
 _BEGINS_CLAUSE = words(
     "i we it they he she you my our this that there it's i'm that's there's they're he's she's you're who which its "
     "their your"
@@ -70,26 +72,16 @@ _DANGLING = re.compile(
 """Words for what only the conversation explains."""
 _THEIRS = re.compile(r"\b(?:their|they|them|theirs|themselves)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"(?:his|her|its|their)\b", re.IGNORECASE)
-_RECURRING = re.compile(
-    r"\b(?:every|each|ever|always|usually|never|often)\b|\bof the (?:month|year|week|quarter)\b", re.I
-)
-_RELATIVE_DAY = re.compile(
-    r"\b(?:tomorrow|yesterday|(?:this|next|last) (?:week|month|year)|ago|the other day)\b", re.IGNORECASE
-)
-_PREPOSITION = re.compile(
-    r"\b(?:for|of|by|from|to|until|till|since|before|after|around|about|on|in|at) $", re.IGNORECASE
-)
-_WEEKDAY = re.compile(r"(?:on |every |by )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
 _FILLERS = re.compile(
     r"(?:\s+(?:too|as well|again|now|btw|by the way|tho|though|you know|tbh|lol|haha|anyway|thank god|sir|ugh|please"
     r"|pls|ok|okay|right|so"
     r"|and|but|or|because|at least|i guess|already|actually|just|then|also|thanks|thank you))+$",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
 _IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
 _CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(?=\w)", re.IGNORECASE)
-_IS_PERFECT = re.compile(r"\b(?:has|have) \w+(?:ed|en|t|own|ung|un|d)\b")
+_HAS_NO_VERB = re.compile(r"\w+[,;:]")
+"""The words after "I" that leave out what they say: "I do, except one"."""
 _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
 _OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
 _LEAD = re.compile(
@@ -119,15 +111,14 @@ _IN_FIRST_PERSON = {
     "we've": "they have", "i'd": "they would",
 }  # fmt: skip
 _NO_SUBJECT = words(
-    "and but so or because if when while as then there it this that these those he she they you what which who where "
+    "n and but so or because if when while as then there it this that these those he she they you what which who where "
     "why how here yes no yeah ok okay well oh hmm also not one another something someone thing things thanks thank "
     "sorry please let let's lets same such other both either neither like with to of by about just maybe still even "
     "only too very really now today tomorrow yesterday tonight hi hello hey great nice cool lol haha less lots part "
     "got done ready true false off"
 )
 _PREPOSITIONS = words("in on at for from since until after before")
-_NOT_IN_SUBJECT = words("to that which who if when because")
-_EDGE = re.compile(r"^[^\w']+|[^\w']+$")
+_NOT_IN_SUBJECT = words("to that which who whom whose if when because")
 
 
 def says_the_same(claim: frozenset[str], other: frozenset[str], *, share: float = SAME_SHARE) -> bool:
@@ -158,8 +149,10 @@ def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bo
     starts = [0, *(each.stop for each in boundaries if each.begins_clause)]
     done = 0
     for start in starts:
-        stops = [each.start for each in reversed(boundaries) if start < each.start < len(text) and each.ends_claim]
-        stops = [len(text), *stops]
+        ends = [each for each in boundaries if start < each.start < len(text) and each.ends_claim]
+        spliced = next((each.start for each in ends if each.is_splice), len(text))
+        spliced = len(text) if _IS_OPEN_CLAUSE.search(text, start, spliced) else spliced
+        stops = [spliced, *(each.start for each in reversed(ends) if each.start < spliced)]
         for stop in stops if start >= done else ():
             statement = _statement(said, _trim(text[start:stop]))
             if statement and not any(says_the_same(telling_stems(statement.claim), each) for each in known_stems):
@@ -174,7 +167,8 @@ def _boundaries(text: str) -> Iterator[Boundary]:
         following = text[match.end() :].split()
         if not following:
             continue
-        begins_clause = _bare(following[0]) in _BEGINS_CLAUSE or _place_of_verb(following) is not None
+        first = bare_word(following[0])
+        begins_clause = first != "for" and (first in _BEGINS_CLAUSE or _place_of_verb(following) is not None)
         if begins_clause or _IS_MARK.match(match[0]) or _IS_SUBORDINATE.search(match[0]):
             is_condition = _IS_CONDITION.search(match[0]) is not None
             yield Boundary(
@@ -182,6 +176,7 @@ def _boundaries(text: str) -> Iterator[Boundary]:
                 stop=match.end(),
                 begins_clause=begins_clause and not is_condition,
                 ends_claim=not is_condition or "which" in match[0],
+                is_splice=begins_clause and match[0].strip() in (",", ";", "—", "-", "–"),
             )
 
 
@@ -201,43 +196,19 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
     if lead:
         first, *others = _third_person_words(lead["lead"].split())
         claim = " ".join([claim, first.lower(), *others])
-    dates = _dates_of(claim, said.turn.timestamp)
-    claim = _with_dates(claim, dates)
-    if _RELATIVE_DAY.search(claim):
+    dates = dates_of(claim, said.turn.timestamp)
+    claim = write_dates(claim, dates)
+    if RELATIVE_DAY.search(claim):
         return None
     is_plan = bool(_IS_AHEAD.search(claim)) and len(dates) == 1 and dates[0].end > said.turn.timestamp
     return replace(
         make_statement(said, subject, attribute=OPEN, value=claim, claim=""),
         claim=claim,
-        temporal=Temporal.FUTURE if is_plan else Temporal.PAST if _is_past(claim) else Temporal.CURRENT,
+        temporal=Temporal.FUTURE if is_plan else Temporal.PAST if is_past(claim) else Temporal.CURRENT,
         valid_to=dates[0].end if is_plan and claim.endswith(dates[0].words) else None,
         is_correction=False,
         is_retraction=False,
     )
-
-
-def _dates_of(claim: str, said_at: datetime) -> list[DateMention]:
-    """Return the dates of a claim, without those whose year depends on a tense that tells nothing.
-
-    "I have signed up for the race on 12 July" may be about a past or a coming July.
-    """
-    before, ahead = (find_dates(claim, at=said_at, tense=tense) for tense in (Tense.PAST, Tense.FUTURE))
-    if _IS_PERFECT.search(claim):
-        return [date for date in before if date in ahead]
-    return before if _is_past(claim) or re.search(r"\bsince\b", claim) else ahead
-
-
-def _is_past(claim: str) -> bool:
-    """Return True if the first verb of a claim is in the past."""
-    following = [_bare(token) for token in claim.split()[1:]]
-    if auxiliary := next((word for word in following if word in AUXILIARIES), ""):
-        return auxiliary in ("was", "were", "had", "did")
-    for word in following:
-        if is_third_form(word):
-            return False
-        if is_past_form(word) and not is_base_form(word):
-            return True
-    return False
 
 
 def _claim(said: ClauseContext, text: str) -> tuple[Subject, str] | None:
@@ -262,7 +233,7 @@ def _claim(said: ClauseContext, text: str) -> tuple[Subject, str] | None:
 
 def _own_claim(subject: Subject) -> tuple[Subject, str] | None:
     """Return a claim about the speaker: "I get up at five" is "The user gets up at five"."""
-    if _THEIRS.search(subject.rest):
+    if _THEIRS.search(subject.rest) or _HAS_NO_VERB.match(subject.rest):
         return None
     predicate = _in_third_person(subject.rest.split())
     if not predicate or _DANGLING.search(_THEIRS.sub("", predicate)):
@@ -288,7 +259,7 @@ def _request(said: ClauseContext, text: str) -> str:
     tokens = match["rest"].split() if match else []
     if match is None or len(tokens) < 2:
         return ""
-    how, verb, following = (match["how"] or "").strip(), _bare(tokens[0]), tokens[1]
+    how, verb, following = (match["how"] or "").strip(), bare_word(tokens[0]), tokens[1]
     is_order = is_base_form(verb) and (how or "NOUN" not in lemmas(verb) or following in _AFTER_ORDER)
     if not is_order or (verb in _NO_ORDER and not how) or _THEIRS.search(match["rest"]):
         return ""
@@ -302,12 +273,12 @@ def _claim_of_thing(said: ClauseContext, text: str) -> str:
     """Return a claim about anything else, such as "The eu-west cluster is called heron"; empty if it is none."""
     tokens = text.split()
     place = _place_of_verb(tokens)
-    first = _bare(tokens[0])
+    first = bare_word(tokens[0])
     if first in _NO_SUBJECT or first in AUXILIARIES or not re.match(r"[\w#/.]", tokens[0]) or place is None:
         return ""
     if is_of_machine(text) or "ADV" in lemmas(first) or (place > 1 and first in _ORDERS):
         return ""
-    if is_past_form(_bare(tokens[place])) and is_third_form(tokens[0]):
+    if is_past_form(bare_word(tokens[place])) and is_third_form(tokens[0]):
         # "wants the data published" is what is left of a clause whose subject stands before it
         return ""
     claim = _about_others(tokens, said) if place + 1 < len(tokens) else ""
@@ -317,10 +288,10 @@ def _claim_of_thing(said: ClauseContext, text: str) -> str:
 def _place_of_verb(tokens: Sequence[str]) -> int | None:
     """Return the index of the verb whose subject the tokens begin with; None if it is not found."""
     for place in range(1, min(len(tokens), MAX_SUBJECT_WORDS)):
-        word, before = _bare(tokens[place]), _bare(tokens[place - 1])
+        word, before = bare_word(tokens[place]), bare_word(tokens[place - 1])
         if tokens[place - 1].endswith((",", ";", ":")) or word in _NOT_IN_SUBJECT:
             return None
-        if _EDGE.sub("", tokens[place]) == "May":
+        if tokens[place].strip(",.;:!?") == "May":
             continue
         is_after_name = place == 1 and tokens[0][:1].isupper() and is_past_form(word)
         if before not in _PREPOSITIONS and (is_after_name or is_finite(word, before, is_last=place + 1 == len(tokens))):
@@ -343,8 +314,8 @@ def _in_third_person(tokens: list[str]) -> str:
 
 def _first_verb(tokens: Sequence[str]) -> tuple[int, str]:
     """Return the first word that is no adverb, and its index; an empty one if there is none."""
-    place = next((at for at, word in enumerate(tokens) if _bare(word) not in _SKIPPED), len(tokens))
-    return place, _bare(tokens[place]) if place < len(tokens) else ""
+    place = next((at for at, word in enumerate(tokens) if bare_word(word) not in _SKIPPED), len(tokens))
+    return place, bare_word(tokens[place]) if place < len(tokens) else ""
 
 
 def _is_present(word: str) -> bool:
@@ -356,7 +327,7 @@ def _third_person_words(tokens: Sequence[str]) -> list[str]:
     """Return the tokens with "they" for the first person, whose verbs have the same forms but for "was" and "am"."""
     turned: list[str] = []
     for token in tokens:
-        word = _bare(token)
+        word = bare_word(token)
         is_theirs = bool(turned) and turned[-1] == "they"
         new = "were" if is_theirs and word == "was" else _IN_FIRST_PERSON.get(word, "")
         turned.append(re.sub(re.escape(word), new, token, count=1, flags=re.IGNORECASE) if new else token)
@@ -370,7 +341,7 @@ def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
     owner = possessive(label)
     turned: list[str] = []
     for at, token in enumerate(tokens):
-        word = _bare(token)
+        word = bare_word(token)
         if word in ("i", "we") and at + 1 < len(tokens):
             if turned and turned[-1] == "and":
                 return ""
@@ -381,19 +352,3 @@ def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
         new = {"my": owner, "our": owner, "me": user, "us": user}.get(word)
         turned.append(re.sub(re.escape(word), new, token, count=1, flags=re.IGNORECASE) if new else token)
     return " ".join(turned)
-
-
-def _with_dates(claim: str, dates: Sequence[DateMention]) -> str:
-    """Return the claim with its dates written out. What may come again stays as it was said, and so do ranges."""
-    if _RANGE.search(claim) or _RECURRING.search(claim):
-        return claim
-    for date in sorted(dates, key=lambda each: -each.begin):
-        if date.bound is Bound.WITHIN and not _WEEKDAY.fullmatch(claim[date.begin : date.stop].strip()):
-            before = claim[: date.begin]
-            written = re.sub(r"^(?:on|in) ", "", date.words) if _PREPOSITION.search(before) else date.words
-            claim = f"{before}{written}{claim[date.stop :]}"
-    return claim
-
-
-def _bare(token: str) -> str:
-    return _EDGE.sub("", token).lower()

@@ -25,6 +25,7 @@ _LOOSE = re.compile(r"(?:\s+to \w+|\s+(?:with|for|at|in|of|on) the \w+)$")
 _FINITE = frozenset(form for verb in VERBS.values() for form in (verb.present, verb.past))
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
+_DAY = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?,?", re.IGNORECASE)
 _PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
 _TRAILING = re.compile(
     r"\s+(?:too|as well|again|now|a lot|so much|so far|very much|much|more|lately|recently|these days|nowadays"
@@ -155,8 +156,10 @@ def cut_phrase(words: str) -> str:
 
 
 def _is_pair(text: str, match: re.Match[str]) -> bool:
-    """Return True if "and" joins two names or two plain words, not two actions."""
+    """Return True if "and" joins two names, two days or two plain words, not two actions."""
     before, after = text[: match.start()].split(), text[match.end() :].split()
     if not before or not after or _PRONOUN.fullmatch(after[0]) or after[0] in _FINITE:
         return False
+    if _DAY.fullmatch(before[-1]) and _DAY.fullmatch(after[0]):
+        return True
     return (before[-1][:1].isupper() and after[0][:1].isupper()) or _PLAIN_PAIR.fullmatch(text) is not None

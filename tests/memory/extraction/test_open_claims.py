@@ -42,6 +42,19 @@ WORDS = words(
         ("Tomasz and I are swapping a flat for a cottage", "The user is swapping a flat for a cottage"),
         ("commit in small pieces", "The user asks to commit in small pieces"),
         ("we weigh parcels by hand and have no scale", "The user weighs parcels by hand and has no scale"),
+        ("Eulalia sings alto in the choir, the brother's car is red", "Eulalia sings alto in the choir"),
+        (
+            "We agreed that in winter, May to August, every hive calls home",
+            "The user agreed that in winter, May to August, every hive calls home",
+        ),
+        (
+            "Mondays are impossible, for then Mrs Fennimore has the upper floor",
+            "Mondays are impossible, for then Mrs Fennimore has the upper floor",
+        ),
+        (
+            "Monday's review decided the freeze: 14 December to 4 January",
+            "Monday's review decided the freeze: 14 December to 4 January",
+        ),
     ],
 )
 def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: str, claim: str) -> None:
@@ -52,6 +65,9 @@ def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: st
     "text",
     [
         "they may replay callbacks for three days",
+        "I do, except one: 1994 to 1997 went overboard with my jacket",
+        "beside whom I sat for six years on the library board",
+        "n dont come with fasting ever",
         "I keep it in the drawer of my desk",
         "that goes for all of our work",
         "There is a shed behind our house",

@@ -88,6 +88,8 @@ from tests.memory.extraction.spoken import claims, extracted, only, said, turn
         ("My daughter lives in Bergen. Her name is Solveig.", "The user's daughter is Solveig"),
         ("Haha, I live in Leeds.", "The user lives in Leeds"),
         ("I work at Acme, it's freezing there lol", "The user works at Acme"),
+        ("I work at the bike shop tue and thu.", "The user works at the bike shop tue and thu"),
+        ("I work at Acme Tuesdays and we eat late.", "The user works at Acme Tuesdays"),
     ],
 )
 def test_common_forms_become_claims(text: str, claim: str) -> None:

@@ -11,17 +11,19 @@ from memory.checks import check_extractor
 from memory.extraction.knowledge import MAX_EXTRACTED_ITEMS, Chunk, KnownFact
 from memory.extraction.model_extractor import knowledge_extractor
 from memory.extraction.rules import RuleExtractor
+from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.verdicts import MAX_JUDGED
 from memory.extraction.worth import features_of, shipped_worth, worth_of
 from memory.providers.language_models import language_model
+from tests.memory.extraction.open_statements import own_words
 from tests.memory.extraction.spoken import turn
 
 
 def kept(*texts: str, speaker: str = "", keeps: Sequence[str] | None = None, known: Sequence[str] = ()) -> list[str]:
     """Return the claims that are extracted by the shipped judge, or by one that keeps these claims alone."""
 
-    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.float64]:
-        return worth_of(claims, by_rule) if keeps is None else np.array([float(claim in keeps) for claim in claims])
+    def judge(claims: Sequence[Statement]) -> NDArray[np.float64]:
+        return worth_of(claims) if keeps is None else np.array([float(each.claim in keeps) for each in claims])
 
     chunk = Chunk(turns=[turn(text, speaker=speaker, index=index) for index, text in enumerate(texts)])
     extraction = RuleExtractor(judge).extract(chunk, meter=lambda usage: None, deadline_seconds=1)
@@ -41,20 +43,26 @@ def kept(*texts: str, speaker: str = "", keeps: Sequence[str] | None = None, kno
     ],
 )
 def test_what_lasts_is_worth_more_than_what_is_of_the_moment(lasting: str, momentary: str) -> None:
-    more, less = shipped_worth().of(features_of([lasting, momentary], [False, False]))
+    more, less = shipped_worth().of(features_of(own_words(lasting, momentary)))
     assert more > less + 0.05
 
 
 def test_worth_is_between_0_and_1_and_depends_on_nothing_else_in_the_batch() -> None:
-    claims = ["The user gets up at five since January", "The user is done", "Raw is in bani"]
-    together = shipped_worth().of(features_of(claims, [False] * 3))
-    alone = [shipped_worth().of(features_of([claim], [False]))[0] for claim in claims]
+    claims = own_words("The user gets up at five since January", "The user is done", "Raw is in bani")
+    together = shipped_worth().of(features_of(claims))
+    alone = [shipped_worth().of(features_of([claim]))[0] for claim in claims]
     assert ((together > 0) & (together < 1)).all()
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
+def test_what_is_said_of_the_moment_is_worth_less() -> None:
+    claim = "The user needs the slides for 20 May 2026"
+    then, now = own_words(claim) + own_words(claim, sentence="I need the slides for tomorrow")
+    assert shipped_worth().of(features_of([now])) < shipped_worth().of(features_of([then]))
+
+
 def test_nothing_is_judged_without_claims() -> None:
-    assert worth_of([], []).shape == (0,)
+    assert worth_of([]).shape == (0,)
 
 
 def test_a_claim_in_the_speakers_own_words_is_kept_if_it_is_worth_it() -> None:
@@ -101,7 +109,7 @@ def test_a_claim_in_the_speakers_own_words_changes_no_fact() -> None:
         turns=[turn("we are in Berlin for the fair each summer")],
         known=[KnownFact(number=1, claim="The user lives in Porto")],
     )
-    extractor = RuleExtractor(lambda claims, by_rule: np.ones(len(claims)))
+    extractor = RuleExtractor(lambda claims: np.ones(len(claims)))
     facts = extractor.extract(chunk, meter=lambda usage: None, deadline_seconds=1).facts
     assert [(fact.claim, fact.contradicts) for fact in facts] == [
         ("The user is in Berlin for the fair each summer", ())
@@ -111,8 +119,8 @@ def test_a_claim_in_the_speakers_own_words_changes_no_fact() -> None:
 def test_a_long_text_has_a_limited_number_of_claims_judged() -> None:
     judged: list[str] = []
 
-    def judge(claims: Sequence[str], by_rule: Sequence[bool]) -> NDArray[np.float64]:
-        judged.extend(claims)
+    def judge(claims: Sequence[Statement]) -> NDArray[np.float64]:
+        judged.extend(each.claim for each in claims)
         return np.ones(len(claims))
 
     text = " ".join(f"The x{number} cluster is never restarted in prod{number}." for number in range(1000))
