@@ -56,7 +56,7 @@ from memory.extraction.rules.corrections import (
 from memory.extraction.rules.doubts import orders_machine
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
-from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, says_the_same, telling_stems
+from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, repeats, telling_stems
 from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
@@ -176,7 +176,7 @@ class _Reader:
                 known.setdefault(turn, []).append(telling_stems(found.statement.claim))
         for claim in self.own_words:
             stems, others = telling_stems(claim.claim), known.setdefault(claim.turn, [])
-            is_new = not any(says_the_same(stems, each, share=NEARLY_ALL) for each in others)
+            is_new = not repeats(claim.claim, others, share=NEARLY_ALL)
             if stems and is_new and claim.turn in self.chunk.indexes and not is_trivial(claim.claim):
                 yield claim
                 others.append(stems)

@@ -10,7 +10,7 @@ Grammar does not tell which of these claims are worth keeping. `memory.extractio
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from memory.extraction.grounding import word_stems
@@ -83,6 +83,7 @@ _CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(
 _HAS_NO_VERB = re.compile(r"\w+[,;:]")
 """The words after "I" that leave out what they say: "I do, except one"."""
 _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
+_THEN = re.compile(r" (?:from|until|till|by|since) then$", re.IGNORECASE)
 _OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
 _LEAD = re.compile(
     r"(?P<lead>(?:from|in|on|since|until|till|by|every|for|at|after|as of|starting|during)"
@@ -126,6 +127,12 @@ def says_the_same(claim: frozenset[str], other: frozenset[str], *, share: float 
     return len(claim & other) >= share * min(len(claim), len(other)) and not (claim ^ other) & _NEGATIONS
 
 
+def repeats(claim: str, others: Iterable[frozenset[str]], *, share: float = SAME_SHARE) -> bool:
+    """Return True if a claim, or what it says up to its first comma, says the same as one of others."""
+    heads = {telling_stems(claim), telling_stems(claim.partition(",")[0])} - {frozenset()}
+    return any(says_the_same(head, other, share=share) for head in heads for other in others)
+
+
 def telling_stems(claim: str) -> frozenset[str]:
     """Return the stems of the words of a claim that say what it is about."""
     return word_stems(claim) - _COMMON_STEMS
@@ -155,7 +162,7 @@ def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bo
         stops = [spliced, *(each.start for each in reversed(ends) if each.start < spliced)]
         for stop in stops if start >= done else ():
             statement = _statement(said, _trim(text[start:stop]))
-            if statement and not any(says_the_same(telling_stems(statement.claim), each) for each in known_stems):
+            if statement and not repeats(statement.claim, known_stems):
                 yield statement
                 done = stop
                 break
@@ -182,6 +189,7 @@ def _boundaries(text: str) -> Iterator[Boundary]:
 
 def _trim(text: str) -> str:
     text = _OPEN_BRACKET.sub("", _PICTURES.sub("", text.strip().rstrip(" .!,;:")))
+    text = _THEN.sub("", text)
     return _CONJUNCTION.sub("", _FILLERS.sub("", text).rstrip(" .!,;:-–—"))
 
 

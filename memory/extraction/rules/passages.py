@@ -142,7 +142,7 @@ _SAYING = (
     "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
     "|just so you know|as a reminder|reminder|heads up|for your information"
     "|for me|so far|good news|great news|big news|as you know|you know|you know what|believe it or not|long story short"
-    "|i (?:should|must|have to|want to) (?:also )?(?:mention|add|say|note)(?: that)?"
+    "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)"
     "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
 )
 _INTRODUCTION = re.compile(
@@ -233,6 +233,14 @@ _CONTRACTED = (
     (re.compile(r"\b[Cc]an(?:'t|not)\b"), "can not"),
     (re.compile(r"\b[Ww]on't\b"), "will not"),
     (re.compile(r"(?<=\w)n't\b"), " not"),
+    # what somebody always does on a day of the week is no date
+    (
+        re.compile(
+            rf"(\b(?:always|usually|normally|typically)\b[^.,;]{{1,60}}? on (?i:{'|'.join(WEEKDAYS)})"
+            r"(?: (?:morning|afternoon|evening|night))?)\b"
+        ),
+        r"\1s",
+    ),
     (re.compile(r"\b[Gg]onna\b"), "going to"),
     (re.compile(r"\b[Ww]anna\b"), "want to"),
 )

@@ -5,10 +5,10 @@ from memory.extraction.rules.statements import Statement, is_single
 
 MAX_JUDGED = 300
 """Claims of one chunk whose worth is judged."""
-OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR = 0.7, 0.5, 0.35
+OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR = 0.7, 0.5, 0.4
 """Worth from which claims are kept: in the speaker's own words, of rules about what somebody did, and of others."""
 _EVENTS = frozenset(["event", "decision", "get", "give", "keep", "take"])
-_LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact"])
+_LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
 """Attributes, beside those of one value, whose claims are always worth keeping."""
 _OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version", "ability"])
 """Attributes of one value that things of the moment have as well: "The train is at 9", "Coffee is 4 euros"."""

@@ -89,6 +89,10 @@ from tests.memory.extraction.spoken import claims, extracted, only, said, turn
         ("Haha, I live in Leeds.", "The user lives in Leeds"),
         ("I work at Acme, it's freezing there lol", "The user works at Acme"),
         ("I work at the bike shop tue and thu.", "The user works at the bike shop tue and thu"),
+        (
+            "We always do the big shopping on Saturday morning.",
+            "The user always does the big shopping on Saturday mornings",
+        ),
         ("I work at Acme Tuesdays and we eat late.", "The user works at Acme Tuesdays"),
     ],
 )
