@@ -31,7 +31,7 @@ class Servers:
         self.folder, self._running = folder, dict[int, "subprocess.Popen[bytes]"]()
         self._program = str(programs_for(user_for(folder / "none"), copies=SYSTEM_DATA / PROGRAM_COPIES).valkey)
 
-    def start(self, *arguments: str, configuration: str = "", password: str = "") -> int:
+    def start(self, *arguments: str, configuration: str = "", password: str = "", is_cluster_node: bool = False) -> int:
         """Start a server and return its port. One that ends, as where its port was taken, is started on another."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -42,12 +42,14 @@ class Servers:
                 configuration.format(port=port, folder=own) or f"port {port}\ndir {own}\nsave ''\n"
             )
             with (own / "log").open("wb") as log:
-                command = [self._program, str(own / "conf"), *arguments]
+                # the bus of a port in the upper range would be beyond all ports
+                bus = ("--cluster-port", str(find_port())) if is_cluster_node else ()
+                command = [self._program, str(own / "conf"), *arguments, *bus]
                 process = subprocess.Popen(command, stdout=log, stderr=log, cwd=own)
             self._running[port] = process
             with redis.Redis(port=port, password=password or None) as asked:
                 while process.poll() is None:
-                    if ping(asked):
+                    if answers(asked, process.pid):
                         return port
                     assert time.monotonic() < deadline, (own / "log").read_text()
                     time.sleep(0.05)
@@ -77,9 +79,10 @@ def servers() -> Iterator[Servers]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def ping(asked: "redis.Redis") -> bool:
+def answers(asked: "redis.Redis", pid: int) -> bool:
+    """Return whether the server answers that has this process id."""
     try:
-        return bool(asked.ping())
+        return int(asked.info("server")["process_id"]) == pid
     except redis.RedisError:
         return False
 
@@ -173,6 +176,4 @@ def start_cluster(servers: Servers) -> Cluster:
 
 
 def start_node(servers: Servers) -> int:
-    # the bus of a port in the upper range would be beyond all ports
-    bus = ("--cluster-port", str(find_port()))
-    return servers.start("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", *bus)
+    return servers.start("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", is_cluster_node=True)

@@ -6,7 +6,7 @@ from lab.evaluation.learning import Numbers
 
 ROUNDS = 30
 NO_STEP = 1e-12
-"""A step of every weight by so little is the last one."""
+"""Newton's method ends when no weight changes by more than this."""
 
 
 def fit_logistic(table: Numbers, wanted: Numbers, shares: Numbers, ridge: Numbers) -> Numbers:

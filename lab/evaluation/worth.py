@@ -31,9 +31,9 @@ TURNS_OF_CHUNK = 40
 L2 = 2e-4
 """Ridge on every weight but the bias, as a share of the loss of one row."""
 DIRECTIONS = 20
-"""Numbers to which vectors are reduced for products."""
+"""Main directions of the vectors whose products are learned."""
 FOLDS = 6
-"""Groups of files, each of which is judged by weights that were learned on the others."""
+"""Number of groups of files, each of which is judged by weights that were learned on the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,15 +146,18 @@ def learn_worth(files: Sequence[MarkedClaims]) -> Worth:
 
 def judge_marked(files: Sequence[MarkedClaims]) -> list[WorthFigures]:
     """Judge each file by weights that were learned without it; a single one by weights that know it."""
-    figures = []
-    folds = [files[start::FOLDS] for start in range(min(FOLDS, len(files)))]
-    for fold in folds:
-        others = [each for each in files if each not in fold]
+    worth: dict[int, Numbers] = {}
+    for start in range(min(FOLDS, len(files))):
+        fold = range(start, len(files), FOLDS)
+        others = [file for number, file in enumerate(files) if number not in fold]
         learned = learn_worth(others or files)
-        for file in fold:
-            worth = learned.of(file.features)
-            figures += [_judge(file, worth, by_rule=by_rule, is_held_out=bool(others)) for by_rule in (False, True)]
-    return sorted(figures, key=lambda each: [file.file for file in files].index(each.file))
+        worth |= {number: learned.of(files[number].features) for number in fold}
+    is_held_out = len(files) > 1
+    return [
+        _judge(file, worth[number], by_rule=by_rule, is_held_out=is_held_out)
+        for number, file in enumerate(files)
+        for by_rule in (False, True)
+    ]
 
 
 def _judge(file: MarkedClaims, worth: Numbers, *, by_rule: bool, is_held_out: bool) -> WorthFigures:

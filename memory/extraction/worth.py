@@ -50,7 +50,7 @@ FEATURES = {
     "comma": re.compile(","),
 }
 """Patterns of words, each of which counts as 1 for a claim that contains it."""
-_MOMENTARY = re.compile(
+_OF_THE_MOMENT = re.compile(
     r"\b(?:now|today|tonight|yesterday|tomorrow|this (?:morning|afternoon|week|evening|run|batch)"
     r"|last (?:week|night|time)|just|still|already|currently|so far|again)\b",
     re.IGNORECASE,
@@ -111,7 +111,7 @@ def worth_of_document(document: Mapping[str, Any]) -> Worth:
 
 
 def features_of(claims: Sequence[Statement]) -> NDArray[np.float64]:
-    """Return a row of numbers for each claim: that of its vector, and those of WORDS.
+    """Return a row of numbers for each claim: those of its vector, and those of WORDS.
 
     Raises ImproperlyConfigured if the bundled model is not installed.
     """
@@ -123,7 +123,7 @@ def features_of(claims: Sequence[Statement]) -> NDArray[np.float64]:
 def _numbers_of(claim: Statement) -> list[float]:
     matches = [pattern.search(claim.claim) is not None for pattern in FEATURES.values()]
     by_rule = claim.attribute != OPEN
-    is_momentary = _MOMENTARY.search(claim.sentence) is not None
+    is_momentary = _OF_THE_MOMENT.search(claim.sentence) is not None
     return [*matches, len(claim.claim.split()) / 10, by_rule, by_rule and matches[0], is_momentary]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from django.core.management.base import CommandError
 
+from lab.evaluation import worth
 from lab.evaluation.logistic import fit_logistic
 from lab.evaluation.worth import judge_marked, learn_worth, read_marked
 from lab.management.commands import learn_worth as command
@@ -38,16 +39,20 @@ def test_claims_are_labelled_by_the_marks_of_their_turn(tmp_path: Path) -> None:
     path.write_text(TALK, encoding="utf-8")
     marked = read_marked(path)
     assert (marked.turns, marked.marks) == (2, 2)
-    assert (
-        dict(zip(marked.claims, marked.is_wanted, strict=True))
-        == {
-            "The user never deploys to prod after 3pm, house rule": 1,
-            "The user pushed the wrong branch just before lunch": 0,
-            "The user's tutor wants every figure in blue or orange": 1,
-            "The user's cat walks over the keys with mud on four feet": 0,
-        }
-        or len(marked.claims) == 4
-    )
+    assert dict(zip(marked.claims, marked.is_wanted, strict=True)) == {
+        "The user never deploys to prod after 3pm, house rule": 1,
+        "The user pushed the wrong branch just before lunch": 0,
+        "The user's tutor wants every figure in blue or orange": 1,
+        "The user's cat walks over the keys with mud on four feet": 0,
+    }
+
+
+def test_each_file_is_judged_once_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worth, "FOLDS", 2)
+    files = [read_marked(SAMPLE / f"{name}.txt") for name in ("c", "a", "b", "a")]
+    figures = judge_marked(files)
+    assert [each.file for each in figures] == [name for name in "caba" for _ in range(2)]
+    assert all(each.is_held_out for each in figures)
 
 
 @pytest.mark.parametrize("line", ["Hello", "U: before any conversation", "@ a-1 chat 2026-03-04T18:20"])

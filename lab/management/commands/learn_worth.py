@@ -16,7 +16,7 @@ from lab.evaluation.output import render
 from lab.evaluation.progress import collect
 from lab.evaluation.tables import open_table
 from lab.evaluation.worth import L2, MARKED_SHARE, MarkedClaims, WorthFigures, judge_marked, learn_worth, read_marked
-from memory.extraction.worth import WORDS, WORTH_FILE, Worth, shipped_worth
+from memory.extraction.worth import VECTOR_SCALE, WORD_SCALE, WORDS, WORTH_FILE, Worth, shipped_worth
 from memory_project.embedded.models import BUNDLED_MODEL
 
 DIGITS = 4
@@ -25,7 +25,7 @@ EPILOG = """
 A file has a line '@ ID KIND NAME TIME' for each conversation, then a line 'U: ...' or 'A: ...' for each turn of the
 user or the assistant. In the user's turns, [[ and ]] are around what somebody would want to know a month later.
 
-Figures of a file are by weights that were learned on the other files, if there are any.
+Each of six groups of files is judged by weights that were learned on the other groups; a single file by its own.
 
   manage.py learn_worth docs/sample/marked-talk/*.txt
   manage.py learn_worth docs/sample/marked-talk/*.txt mine.txt --write
@@ -44,7 +44,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         marked = collect("reading", len(options["files"]), map(read_file, options["files"]))
-        if not 0 < sum(each.is_wanted.sum() for each in marked) < sum(map(len, (each.claims for each in marked))):
+        marked = [each for each in marked if each.claims]
+        if not 0 < sum(each.is_wanted.sum() for each in marked) < sum(len(each.claims) for each in marked):
             raise CommandError("The files have to hold claims that are marked and claims that are not.")
         document, figures = document_of(learn_worth(marked), marked), judge_marked(marked)
         self.stdout.write(
@@ -84,6 +85,7 @@ def document_of(worth: Worth, marked: Sequence[MarkedClaims]) -> dict[str, Any]:
             "wanted": int(sum(each.is_wanted.sum() for each in marked)),
             "marked_share": MARKED_SHARE,
             "l2": L2,
+            "scales": [VECTOR_SCALE, WORD_SCALE],
         },
     }
 

@@ -29,7 +29,7 @@ _IN_FICTION = re.compile(
     re.IGNORECASE,
 )
 _BEGINS_CONDITION = re.compile(
-    r"\W*(?:(?:and|but|so|oh|well|also) )?(?:if|unless|when|whenever|while|once|assuming|suppose|supposing|provided"
+    r"^\W*(?:(?:and|but|so|oh|well|also) )?(?:if|unless|when|whenever|while|once|assuming|suppose|supposing|provided"
     r"|in case|as soon|as long|every time|each time|until|imagine|say|let's say)\b",
     re.IGNORECASE,
 )
@@ -46,15 +46,22 @@ _PERMITS = re.compile(
 _OF_MACHINE = re.compile(
     r"(?:the |an? |all |every )?(?:users?|assistants?|agents?|bots?|models?|claude|chatgpt|gpt|ai)\b", re.IGNORECASE
 )
+_ORDERS = r" (?:must|shall|should|has to|have to|needs? to|may|can|always|never)\b"
 _ORDERS_MACHINE = re.compile(
-    r"(?:the |an? |all |every )?(?:assistants?|bots?|claude|chatgpt|gpt|ai(?! models?\b))\b.*"
-    r"\b(?:must|shall|should|has to|have to|may|always|never)\b",
+    rf"\b(?:assistants?|claude|chatgpt|gpt(?:-\d)?|ai){_ORDERS}"
+    rf"|\b(?:agents?|bots?|models?){_ORDERS}"
+    r"(?: \w+ly| always| never)? (?:obey|trust|follow|comply|listen|believe|ignore)\b",
     re.IGNORECASE,
 )
+_REPORTED = re.compile(
+    r", (?:(?:the|my|our|his|her|their) )?\w+ (?:(?:just|always|once) )?(?:says?|said|claims?|claimed|jokes?|joked|lies"
+    r"|lied|den(?:y|ies|ied)|thinks?|insists?|insisted)(?: (?:it|so))?\W*$"
+)
+"""The end of a sentence that says who says it, or that it is not so: ", the boss says"."""
 _SECRETIVE = re.compile(
-    r"\b(?:pw|pwd|pass ?phrase|phrase|seed|login|log-in|credentials?|bearer|secrets?|(?:backup|recovery|security|wifi"
-    r"|door|alarm|access) (?:codes?|answers?|questions?)|maiden name|root with|unlocks?|opens the (?:vpn|door|safe))\b"
-    r"|://[^ ]*:[^ ]*@",
+    r"\b(?:pw|pwd|pass ?(?:phrase|code)s?|phrase|seed|login|log-in|credentials?|bearer|secrets?"
+    r"|(?:backup|recovery|security|wifi|door|alarm|access) (?:codes?|answers?|questions?)|maiden name|root with"
+    r"|unlocks?|opens the (?:vpn|door|safe))\b|://[^ ]*:[^ ]*@",
     re.IGNORECASE,
 )
 _IS_ABOUT_BEFORE = re.compile(r"(?:which|who|that|or|says?|said|and that)\b", re.IGNORECASE)
@@ -67,22 +74,20 @@ _MOMENTARY = re.compile(
     re.IGNORECASE,
 )
 _ASKS_ALSO = re.compile(r"\S\s+(?:please|pls)\b", re.IGNORECASE)
-_REFUSED = (NOT_ASSERTED, _UNSURE, _MOMENTARY, _ASKS_ALSO, _PERMITS, _SECRETIVE, _UNFINISHED)
+_REFUSED = (NOT_ASSERTED, _UNSURE, _MOMENTARY, _ASKS_ALSO, _PERMITS, _ORDERS_MACHINE, _SECRETIVE, _UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boundary:
     """The place between two pieces: the first ends at `start`, the second begins at `stop`.
 
-    `ends_claim` is False if the first holds only under the condition that the second is. `is_splice` is True if the
-    second is a clause that nothing but a comma, a semicolon or a dash joins to the first.
+    `ends_claim` is False if the first holds only under the condition that the second is.
     """
 
     start: int
     stop: int
     begins_clause: bool
     ends_claim: bool
-    is_splice: bool
 
 
 def is_refused(text: str) -> bool:
@@ -96,8 +101,8 @@ def is_of_machine(text: str) -> bool:
 
 
 def orders_machine(claim: str) -> bool:
-    """Return True for what an assistant must or may do, of which nobody may be made to believe that it is a fact."""
-    return _ORDERS_MACHINE.match(claim) is not None
+    """Return True for a claim about what an assistant must, may or can do, which would order those who read it."""
+    return _ORDERS_MACHINE.search(claim) is not None
 
 
 def is_tag(text: str) -> bool:
@@ -113,7 +118,7 @@ def end_of_certainty(sentence: str, text: str, boundaries: Sequence[Boundary]) -
     """
     at = max(0, sentence.find(text))
     doubts = [match.start() for pattern in (NOT_ASSERTED, _UNSURE) if (match := pattern.search(sentence))]
-    if _BEGINS_CONDITION.match(sentence) or _IN_FICTION.search(sentence):
+    if any(pattern.search(sentence) for pattern in (_BEGINS_CONDITION, _IN_FICTION, _REPORTED)):
         return 0
     if not doubts or min(doubts) >= at + len(text) + MAX_DOUBT_CHARACTERS:
         return len(text)

@@ -68,7 +68,7 @@ _WITH_ADDRESS = words(
 """Nouns that need no more words before a value that only one of them has: "the server is runs.acme.internal"."""
 _IDENTITY = r"(?:(?:social security|national insurance|passport) (?:number|no\b\.?|#)|ssn)"
 _CREDENTIAL = (
-    r"\b(?:passwords?|passphrase|passcode|passwd|pwd|pw|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)"
+    r"\b(?:passwords?|passphrases?|passcodes?|passwd|pwd|pw|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)"
     r"|token"
     rf"|{_IDENTITY})"
 )
@@ -78,7 +78,9 @@ STATES_SECRET = re.compile(
     rf"{_CREDENTIAL}(?: (?:of|for|in|on|at|to|from|with) [^.]{{1,60}}?)?"
     r"(?: (?:is|was|are|were|(?:has|have|had)(?: just)? been)(?: now)?+(?: (?:changed|set|reset|updated) to)?+"
     r"| ?[:=]| to)"
-    rf" ?(?!{_WHERE}|the |an? |be )\S"
+    rf" ?(?!{_WHERE}|the |an? |be |/)\S"
+    rf"|{_CREDENTIAL} (?:stays|remains) (?!{_WHERE}|the |an? |as )\S"
+    rf"|\S is (?:my|our|the|their) (?:[\w'-]+ ){{0,2}}{_CREDENTIAL}$"
     rf"|\S as (?:my|our|the|their|an?) (?:[\w'-]+ ){{0,3}}{_CREDENTIAL}"
     rf"|\b{_IDENTITY}.*?{_DIGITS}|{_DIGITS}.*\b{_IDENTITY}",
     re.IGNORECASE,

@@ -45,16 +45,15 @@ MAX_SUBJECT_WORDS = 8
 
 _SUBORDINATE = "because|since|cause|cuz|although|though|while|which|until|unless|when|before|after|if|once"
 _BOUNDARY = re.compile(
-    r"\s*(?:,|;|:(?=\s)|\s[-–—]+\s|—|…|\.(?=\s))\s*(?:(?:and|but|so|because|since|cause|cuz|although|though|while"
+    r"\s*(?:,(?!\d{3})|;|:(?=\s)|\s[-–—]+\s|—|…|\.(?=\s))\s*(?:(?:and|but|so|because|since|cause|cuz|although|though|while"
     rf"|plus|then)\s+)?|\s+(?:and|but|so|then|{_SUBORDINATE})\s+"
 )
 """The words between two pieces of a clause, of which the second may be a clause of its own."""
+_COMMA = re.compile(r",(?!\d{3})")
 _IS_MARK = re.compile(r"\s*[,;:.…]|\s+[-–—]|—")
 _IS_SUBORDINATE = re.compile(rf"\b(?:{_SUBORDINATE})\b", re.IGNORECASE)
 _IS_CONDITION = re.compile(r"\b(?:while|which|until|unless|when|before|after|if|once)\b", re.IGNORECASE)
 """Words after which a piece only holds with the one before it: "… until the exams are done"."""
-_IS_OPEN_CLAUSE = re.compile(r"\b(?:that|which|who|where|how|what|why)\b", re.IGNORECASE)
-"""Words after which a comma may be within a subordinate clause."""
 _BEGINS_CLAUSE = words(
     "i we it they he she you my our this that there it's i'm that's there's they're he's she's you're who which its "
     "their your"
@@ -80,7 +79,7 @@ _FILLERS = re.compile(
 )
 _IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
 _CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(?=\w)", re.IGNORECASE)
-_HAS_NO_VERB = re.compile(r"\w+[,;:]")
+_HAS_NO_VERB = re.compile(r"(?:do|am|are|have|will|can|did|was|were)[,;:]")
 """The words after "I" that leave out what they say: "I do, except one"."""
 _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
 _THEN = re.compile(r" (?:from|until|till|by|since) then$", re.IGNORECASE)
@@ -129,13 +128,13 @@ def says_the_same(claim: frozenset[str], other: frozenset[str], *, share: float 
 
 def repeats(claim: str, others: Iterable[frozenset[str]], *, share: float = SAME_SHARE) -> bool:
     """Return True if a claim, or what it says up to its first comma, says the same as one of others."""
-    heads = {telling_stems(claim), telling_stems(claim.partition(",")[0])} - {frozenset()}
+    heads = {telling_stems(claim), telling_stems(_COMMA.split(claim, maxsplit=1)[0])} - {frozenset()}
     return any(says_the_same(head, other, share=share) for head in heads for other in others)
 
 
 def telling_stems(claim: str) -> frozenset[str]:
     """Return the stems of the words of a claim that say what it is about."""
-    return word_stems(claim) - _COMMON_STEMS
+    return word_stems(claim.replace("cannot", "can not")) - _COMMON_STEMS
 
 
 def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bool = False) -> Iterator[Statement]:
@@ -156,10 +155,8 @@ def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bo
     starts = [0, *(each.stop for each in boundaries if each.begins_clause)]
     done = 0
     for start in starts:
-        ends = [each for each in boundaries if start < each.start < len(text) and each.ends_claim]
-        spliced = next((each.start for each in ends if each.is_splice), len(text))
-        spliced = len(text) if _IS_OPEN_CLAUSE.search(text, start, spliced) else spliced
-        stops = [spliced, *(each.start for each in reversed(ends) if each.start < spliced)]
+        stops = [each.start for each in reversed(boundaries) if start < each.start < len(text) and each.ends_claim]
+        stops = [len(text), *stops]
         for stop in stops if start >= done else ():
             statement = _statement(said, _trim(text[start:stop]))
             if statement and not repeats(statement.claim, known_stems):
@@ -183,7 +180,6 @@ def _boundaries(text: str) -> Iterator[Boundary]:
                 stop=match.end(),
                 begins_clause=begins_clause and not is_condition,
                 ends_claim=not is_condition or "which" in match[0],
-                is_splice=begins_clause and match[0].strip() in (",", ";", "—", "-", "–"),
             )
 
 

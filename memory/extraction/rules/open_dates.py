@@ -1,4 +1,4 @@
-"""The dates of claims in the speaker's own words: which are meant, and how they are written out."""
+"""Find the dates of claims in the speaker's own words, and write them out."""
 
 import re
 from collections.abc import Sequence
@@ -19,9 +19,7 @@ _PREPOSITION = re.compile(
 )
 _WEEKDAY = re.compile(r"(?:on |every |by )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
 _RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
-_IS_ARRANGED = re.compile(
-    r"\b(?:decided|agreed|booked|planned|scheduled|set|locked|fixed|moved|postponed|announced|promised|signed)\b"
-)
+_IS_ARRANGED = re.compile(r"\b(?:decided|agreed|booked|planned|scheduled|announced|promised)\b")
 _IS_PERFECT = re.compile(r"\b(?:has|have) \w+(?:ed|en|t|own|ung|un|d)\b")
 
 
@@ -31,9 +29,10 @@ def dates_of(claim: str, said_at: datetime) -> list[DateMention]:
     "I have signed up for the race on 12 July" may be about a past or a coming July, and so may "we agreed on 12 July".
     """
     before, ahead = (find_dates(claim, at=said_at, tense=tense) for tense in (Tense.PAST, Tense.FUTURE))
-    if _IS_PERFECT.search(claim) or _IS_ARRANGED.search(claim):
+    is_told = is_past(claim)
+    if _IS_PERFECT.search(claim) or (is_told and _IS_ARRANGED.search(claim)):
         return [date for date in before if date in ahead]
-    return before if is_past(claim) or re.search(r"\bsince\b", claim) else ahead
+    return before if is_told or re.search(r"\bsince\b", claim) else ahead
 
 
 def is_past(claim: str) -> bool:

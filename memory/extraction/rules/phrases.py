@@ -26,6 +26,7 @@ _FINITE = frozenset(form for verb in VERBS.values() for form in (verb.present, v
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
 _DAY = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?,?", re.IGNORECASE)
+_AFTER_DAY = frozenset(["at", "from", "till", "until", "between", "mornings", "evenings", "afternoons", "nights"])
 _PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
 _TRAILING = re.compile(
     r"\s+(?:too|as well|again|now|a lot|so much|so far|very much|much|more|lately|recently|these days|nowadays"
@@ -161,5 +162,5 @@ def _is_pair(text: str, match: re.Match[str]) -> bool:
     if not before or not after or _PRONOUN.fullmatch(after[0]) or after[0] in _FINITE:
         return False
     if _DAY.fullmatch(before[-1]) and _DAY.fullmatch(after[0]):
-        return True
+        return len(after) == 1 or after[1].lower() in _AFTER_DAY
     return (before[-1][:1].isupper() and after[0][:1].isupper()) or _PLAIN_PAIR.fullmatch(text) is not None

@@ -1,5 +1,7 @@
 """Verdicts on claims: those that are judged, and the worth from which they are kept (`memory.extraction.worth`)."""
 
+import re
+
 from memory.extraction.rules.open_claims import OPEN
 from memory.extraction.rules.statements import Statement, is_single
 
@@ -9,15 +11,18 @@ OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR = 0.7, 0.5, 0.4
 """Worth from which claims are kept: in the speaker's own words, of rules about what somebody did, and of others."""
 _EVENTS = frozenset(["event", "decision", "get", "give", "keep", "take"])
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
-"""Attributes, beside those of one value, whose claims are always worth keeping."""
-_OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version", "ability"])
+"""Attributes whose claims are always worth keeping, as those of most attributes of one value are."""
+_OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version"])
 """Attributes of one value that things of the moment have as well: "The train is at 9", "Coffee is 4 euros"."""
+_CHANGED = re.compile(r"\b(?:moved|postponed|pushed|changed|delayed|rescheduled|now|instead)\b")
 
 
 def may_be_momentary(statement: Statement) -> bool:
     """Return True for a claim that may be of the moment, unlike one about somebody's home, relatives or health."""
     kind = statement.attribute.partition(":")[0]
-    return kind in _OF_ANYTHING or not (kind in _LASTING or is_single(statement.attribute))
+    if kind in _OF_ANYTHING:
+        return not _CHANGED.search(statement.claim)
+    return kind not in _LASTING and not is_single(statement.attribute)
 
 
 def floor_of(statement: Statement) -> float:

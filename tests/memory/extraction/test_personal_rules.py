@@ -94,6 +94,9 @@ from tests.memory.extraction.spoken import claims, extracted, only, said, turn
             "The user always does the big shopping on Saturday mornings",
         ),
         ("I work at Acme Tuesdays and we eat late.", "The user works at Acme Tuesdays"),
+        ("I play tennis tue and thu is for choir.", "The user plays tennis tue"),
+        ("I bought a chair for the sun and sat down in Leeds.", "The user bought a chair for the sun"),
+        ("Claude moved to Leeds in May.", "Claude moved to Leeds in May 2023"),
     ],
 )
 def test_common_forms_become_claims(text: str, claim: str) -> None:

@@ -13,7 +13,7 @@ from memory.extraction.model_extractor import knowledge_extractor
 from memory.extraction.rules import RuleExtractor
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.verdicts import MAX_JUDGED
-from memory.extraction.worth import features_of, shipped_worth, worth_of
+from memory.extraction.worth import WORDS, Worth, features_of, shipped_worth, worth_of
 from memory.providers.language_models import language_model
 from tests.memory.extraction.open_statements import own_words
 from tests.memory.extraction.spoken import turn
@@ -53,6 +53,18 @@ def test_worth_is_between_0_and_1_and_depends_on_nothing_else_in_the_batch() -> 
     alone = [shipped_worth().of(features_of([claim]))[0] for claim in claims]
     assert ((together > 0) & (together < 1)).all()
     np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+def test_the_worth_is_a_logistic_function_of_the_numbers_and_of_their_products() -> None:
+    # a vector of two numbers, of which the first is kept for products, and one word that matches
+    features = np.zeros((1, 2 + len(WORDS)))
+    features[0, :3] = 0.5, -1.0, 1.0
+    linear, pairs = np.zeros(2 + len(WORDS)), np.zeros((1 + len(WORDS), 1 + len(WORDS)))
+    linear[:3] = 1.0, 0.25, -0.5
+    pairs[0, 0], pairs[0, 1], pairs[1, 1] = 2.0, -1.0, 0.8
+    worth = Worth(linear=linear, directions=np.array([[1.0, 0.0]]), pairs=pairs, intercept=0.1)
+    # 0.5 - 0.25 - 0.5 + 0.1, and the products of 1.5 * 0.5 = 0.75 and 0.5 * 1 = 0.5: 1.125 - 0.375 + 0.2
+    np.testing.assert_allclose(worth.of(features), 1 / (1 + np.exp(-0.8)))
 
 
 def test_what_is_said_of_the_moment_is_worth_less() -> None:
