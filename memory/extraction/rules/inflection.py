@@ -19,6 +19,8 @@ _COMMON_VERBS = words(
 """Verbs that are nouns as well, and are verbs after a plural: "my girls hate jogging"."""
 _PARTICIPLES = words("called named based written made hosted used given known built owned led run told asked")
 """Past forms that follow a noun without being its verb: "a widow called Hester"."""
+_RATHER_NOUNS = words("minutes services seconds")
+"""Plurals that are hardly ever the verb of a statement: "every 15 minutes on wifi"."""
 _EDGE = re.compile(r"^[^\w']+|[^\w']+$")
 _PLURALS = words("people kids children parents folks staff everything everyone")
 
@@ -78,7 +80,7 @@ def is_finite(word: str, before: str, *, is_last: bool) -> bool:
     if word in AUXILIARIES:
         return True
     possible = lemmas(word)
-    if "VERB" not in possible:
+    if "VERB" not in possible or word in _RATHER_NOUNS:
         return False
     is_noun = "NOUN" in possible
     if is_base_form(word):

@@ -74,6 +74,8 @@ def test_a_clause_that_stands_on_its_own_is_a_claim_in_the_third_person(text: st
         "The assistant can merge at noon on Fridays.",
         "4711 is my passcode.",
         "n dont come with fasting ever",
+        "every 15 minutes on wifi and once an hour on mobile data",
+        "head of visitor services at the museum",
         "I keep it in the drawer of my desk",
         "that goes for all of our work",
         "There is a shed behind our house",
