@@ -29,10 +29,10 @@ def dates_of(claim: str, said_at: datetime) -> list[DateMention]:
     "I have signed up for the race on 12 July" may be about a past or a coming July, and so may "we agreed on 12 July".
     """
     before, ahead = (find_dates(claim, at=said_at, tense=tense) for tense in (Tense.PAST, Tense.FUTURE))
-    is_told = is_past(claim)
-    if _IS_PERFECT.search(claim) or (is_told and _IS_ARRANGED.search(claim)):
+    in_past = is_past(claim)
+    if _IS_PERFECT.search(claim) or (in_past and _IS_ARRANGED.search(claim)):
         return [date for date in before if date in ahead]
-    return before if is_told or re.search(r"\bsince\b", claim) else ahead
+    return before if in_past or re.search(r"\bsince\b", claim) else ahead
 
 
 def is_past(claim: str) -> bool:

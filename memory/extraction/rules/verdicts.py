@@ -7,13 +7,18 @@ from memory.extraction.rules.statements import Statement, is_single
 
 MAX_JUDGED = 300
 """Claims of one chunk whose worth is judged."""
-OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR = 0.7, 0.5, 0.4
-"""Worth from which claims are kept: in the speaker's own words, of rules about what somebody did, and of others."""
+OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR, SETTING_FLOOR = 0.7, 0.5, 0.4, 0.2
+"""Worth from which claims are kept: in the speaker's own words, by rules on what somebody did, by other rules, and on
+settings, of which a plain claim is worth no more than a measurement ("The timeout is 30 seconds")."""
 _EVENTS = frozenset(["event", "decision", "get", "give", "keep", "take"])
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
 """Attributes whose claims are always worth keeping, as those of most attributes of one value are."""
 _OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version"])
 """Attributes of one value that things of the moment have as well: "The train is at 9", "Coffee is 4 euros"."""
+_SETTING = re.compile(
+    r"\b(?:size|timeout|limit|interval|rate|threshold|budget|ttl|retention|seed|retries|quota|deadline|window|ratio|length"
+    r"|default|region|version|flag)\b[^,]{0,30}? (?:is|are)\b|^[\w ]{2,30}: "
+)
 _CHANGED = re.compile(r"\b(?:moved|postponed|pushed|changed|delayed|rescheduled|now|instead)\b")
 
 
@@ -28,4 +33,6 @@ def may_be_momentary(statement: Statement) -> bool:
 def floor_of(statement: Statement) -> float:
     """Return the worth from which a claim is kept."""
     kind = statement.attribute.partition(":")[0]
+    if kind == "value" and _SETTING.search(statement.claim):
+        return SETTING_FLOOR
     return OPEN_FLOOR if kind == OPEN else EVENT_FLOOR if kind in _EVENTS else RULE_FLOOR
