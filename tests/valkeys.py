@@ -31,7 +31,7 @@ class Servers:
         self.folder, self._running = folder, dict[int, "subprocess.Popen[bytes]"]()
         self._program = str(programs_for(user_for(folder / "none"), copies=SYSTEM_DATA / PROGRAM_COPIES).valkey)
 
-    def start(self, *arguments: str, configuration: str = "", password: str = "", is_cluster_node: bool = False) -> int:
+    def start(self, *arguments: str, configuration: str = "", password: str = "") -> int:
         """Start a server and return its port. One that ends, as where its port was taken, is started on another."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -42,9 +42,7 @@ class Servers:
                 configuration.format(port=port, folder=own) or f"port {port}\ndir {own}\nsave ''\n"
             )
             with (own / "log").open("wb") as log:
-                # the bus of a port in the upper range would be beyond all ports
-                bus = ("--cluster-port", str(find_port())) if is_cluster_node else ()
-                command = [self._program, str(own / "conf"), *arguments, *bus]
+                command = [self._program, str(own / "conf"), *arguments]
                 process = subprocess.Popen(command, stdout=log, stderr=log, cwd=own)
             self._running[port] = process
             with redis.Redis(port=port, password=password or None) as asked:
@@ -156,8 +154,7 @@ def start_cluster(servers: Servers) -> Cluster:
         master = masters[SLOT * MASTERS // SLOTS]
         first = nodes[masters[0]]
         for port in (*masters[1:], replica):
-            bus = nodes[port].config_get("cluster-port")["cluster-port"]
-            first.execute_command("CLUSTER", "MEET", "127.0.0.1", port, bus)
+            first.execute_command("CLUSTER", "MEET", "127.0.0.1", port)
         name = nodes[master].execute_command("CLUSTER", "MYID")
 
         def replicate() -> bool:
@@ -176,4 +173,4 @@ def start_cluster(servers: Servers) -> Cluster:
 
 
 def start_node(servers: Servers) -> int:
-    return servers.start("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", is_cluster_node=True)
+    return servers.start("--cluster-enabled", "yes", "--cluster-node-timeout", "1000")

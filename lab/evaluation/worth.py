@@ -30,6 +30,8 @@ MARKED_SHARE = 0.5
 TURNS_OF_CHUNK = 40
 L2 = 2e-4
 """Ridge on every weight but the bias, as a share of the loss of one row."""
+VECTOR_SCALE, WORD_SCALE = 1.5, 0.5
+"""What the numbers of a vector and of its words are multiplied by before they are: the ridge is the same for both."""
 DIRECTIONS = 20
 """Main directions of the vectors whose products are learned."""
 FOLDS = 6
@@ -134,13 +136,14 @@ def learn_worth(files: Sequence[MarkedClaims]) -> Worth:
     features = np.concatenate([each.features for each in files])
     wanted = np.concatenate([each.is_wanted for each in files])
     directions = np.linalg.svd(features[:, : -len(WORDS)], full_matrices=False).Vh[:DIRECTIONS]
-    reduced = reduce_features(features, directions)
-    first, second = np.triu_indices(reduced.shape[1])
+    scale = np.repeat([VECTOR_SCALE, WORD_SCALE], [len(directions), len(WORDS)])
+    reduced = scale * reduce_features(features, directions)
+    first, second = np.triu_indices(len(scale))
     table = np.hstack([features, reduced[:, first] * reduced[:, second], np.ones((len(features), 1))])
     ridge = np.array([*[L2] * (table.shape[1] - 1), 0.0])
     weights = fit_logistic(table, wanted, np.full(len(table), 1 / len(table)), ridge)
-    pairs = np.zeros((reduced.shape[1], reduced.shape[1]))
-    pairs[first, second] = weights[features.shape[1] : -1]
+    pairs = np.zeros((len(scale), len(scale)))
+    pairs[first, second] = weights[features.shape[1] : -1] * scale[first] * scale[second]
     return Worth(linear=weights[: features.shape[1]], directions=directions, pairs=pairs, intercept=float(weights[-1]))
 
 

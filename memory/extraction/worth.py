@@ -60,10 +60,6 @@ WORDS = (*FEATURES, "length", "by_rule", "request_by_rule", "momentary")
 """Names of the numbers of a claim after its vector."""
 
 
-VECTOR_SCALE, WORD_SCALE = 1.5, 0.5
-"""What the numbers of a vector and of its words are multiplied by in products: both weigh about the same then."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
     """The weights of the regression.
@@ -85,9 +81,9 @@ class Worth:
 
 
 def reduce_features(features: NDArray[np.float64], directions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rows of `features_of` with vectors of fewer numbers, one for each direction, scaled for products."""
+    """Return the rows of `features_of` with vectors of fewer numbers, one for each direction."""
     vectors, numbers = np.split(features, [-len(WORDS)], axis=1)
-    return np.hstack([VECTOR_SCALE * vectors @ directions.T, WORD_SCALE * numbers])
+    return np.hstack([vectors @ directions.T, numbers])
 
 
 @lru_cache(maxsize=1)

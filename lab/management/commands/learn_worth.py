@@ -15,17 +15,26 @@ from rich.console import RenderableType
 from lab.evaluation.output import render
 from lab.evaluation.progress import collect
 from lab.evaluation.tables import open_table
-from lab.evaluation.worth import L2, MARKED_SHARE, MarkedClaims, WorthFigures, judge_marked, learn_worth, read_marked
-from memory.extraction.worth import VECTOR_SCALE, WORD_SCALE, WORDS, WORTH_FILE, Worth, shipped_worth
+from lab.evaluation.worth import (
+    FOLDS,
+    L2,
+    MARKED_SHARE,
+    MarkedClaims,
+    WorthFigures,
+    judge_marked,
+    learn_worth,
+    read_marked,
+)
+from memory.extraction.worth import WORDS, WORTH_FILE, Worth, shipped_worth
 from memory_project.embedded.models import BUNDLED_MODEL
 
 DIGITS = 4
 RESTART = "The weights are written: restart the workers that run, which go by what they read at start."
-EPILOG = """
+EPILOG = f"""
 A file has a line '@ ID KIND NAME TIME' for each conversation, then a line 'U: ...' or 'A: ...' for each turn of the
 user or the assistant. In the user's turns, [[ and ]] are around what somebody would want to know a month later.
 
-Each of six groups of files is judged by weights that were learned on the other groups; a single file by its own.
+Each of {FOLDS} groups of files is judged by weights that were learned on the other groups; a single file by its own.
 
   manage.py learn_worth docs/sample/marked-talk/*.txt
   manage.py learn_worth docs/sample/marked-talk/*.txt mine.txt --write
@@ -85,7 +94,6 @@ def document_of(worth: Worth, marked: Sequence[MarkedClaims]) -> dict[str, Any]:
             "wanted": int(sum(each.is_wanted.sum() for each in marked)),
             "marked_share": MARKED_SHARE,
             "l2": L2,
-            "scales": [VECTOR_SCALE, WORD_SCALE],
         },
     }
 

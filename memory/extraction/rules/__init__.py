@@ -55,7 +55,7 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.doubts import orders_machine
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
-from memory.extraction.rules.nouns import STATES_SECRET
+from memory.extraction.rules.nouns import gives_secret
 from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, repeats, telling_stems
 from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
@@ -74,7 +74,6 @@ from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
 from memory.providers.sentences import is_question
-from memory.redaction import URL_PASSWORD, redact_known_forms
 
 _IS_TASK = re.compile(
     r" (?:(?:is|are) (?:trying|working)|(?:have|has) (?:tried|come|completed)|needs?|saw"
@@ -208,11 +207,7 @@ class _Reader:
         self.people.begin_turn(speaker)
         for passage in stated_sentences_of(text):
             sentence = passage.text
-            if (
-                STATES_SECRET.search(sentence)
-                or URL_PASSWORD.search(sentence)
-                or redact_known_forms(sentence) != sentence
-            ):
+            if gives_secret(sentence):
                 continue
             sentence, regions = set_regions_aside(sentence)
             clauses = clauses_of(restate_changed_contact(sentence))

@@ -61,7 +61,7 @@ _REPORTED = re.compile(
 _SECRETIVE = re.compile(
     r"\b(?:pw|pwd|pass ?(?:phrase|code)s?|phrase|seed|login|log-in|credentials?|bearer|secrets?"
     r"|(?:backup|recovery|security|wifi|door|alarm|access) (?:codes?|answers?|questions?)|maiden name|root with"
-    r"|unlocks?|opens the (?:vpn|door|safe))\b|://[^ ]*:[^ ]*@",
+    r"|unlocks?|opens the (?:vpn|door|safe))\b",
     re.IGNORECASE,
 )
 _IS_ABOUT_BEFORE = re.compile(r"(?:which|who|that|or|says?|said|and that)\b", re.IGNORECASE)

@@ -9,6 +9,7 @@ from memory.extraction.rules.phrases import possessive
 from memory.extraction.rules.specifics import is_capital, is_technical
 from memory.extraction.rules.subjects import Speaker
 from memory.extraction.rules.words import COMMON_CAPITALS, words
+from memory.redaction import URL_PASSWORD, redact_known_forms
 
 MAX_SUBJECT_WORDS = 7
 
@@ -74,7 +75,7 @@ _CREDENTIAL = (
 )
 _WHERE = r"(?:in|at|on|under|behind|by|with|stored|kept|changed|set|reset|updated)\b"
 _DIGITS = r"(?<![\w-])(?:[A-Z]{0,3}-?)\d(?:[ -]?\d){4}"
-STATES_SECRET = re.compile(
+_STATES_SECRET = re.compile(
     rf"{_CREDENTIAL}(?: (?:of|for|in|on|at|to|from|with) [^.]{{1,60}}?)?"
     r"(?: (?:is|was|are|were|(?:has|have|had)(?: just)? been)(?: now)?+(?: (?:changed|set|reset|updated) to)?+"
     r"| ?[:=]| to)"
@@ -85,7 +86,6 @@ STATES_SECRET = re.compile(
     rf"|\b{_IDENTITY}.*?{_DIGITS}|{_DIGITS}.*\b{_IDENTITY}",
     re.IGNORECASE,
 )
-"""A sentence that gives a password, a passport number or the like, and not only the place where it is kept."""
 _TRANSIENT = re.compile(
     r"\b(?:cpu|usage|error rate|load average|disk space|battery|temperature outside|weather)$", re.IGNORECASE
 )
@@ -102,6 +102,12 @@ _INNER = re.compile(
 )
 """An article within a phrase, which is two phrases then: "listen the demo"."""
 _PARTS = re.compile(r" (?:of|for|in|on|at|to|from|per|with|between|behind|under) ")
+
+
+def gives_secret(sentence: str) -> bool:
+    """Return True for a sentence that gives a password, a passport number or the like, not only where it is kept."""
+    has_known_form = URL_PASSWORD.search(sentence) is not None or redact_known_forms(sentence) != sentence
+    return has_known_form or _STATES_SECRET.search(sentence) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

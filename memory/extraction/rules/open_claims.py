@@ -44,12 +44,13 @@ _COMMON_STEMS = frozenset(["the", "user", "s", "is", "a", "an", "to", "of", "in"
 MAX_SUBJECT_WORDS = 8
 
 _SUBORDINATE = "because|since|cause|cuz|although|though|while|which|until|unless|when|before|after|if|once"
+_COMMA = r",(?!\d{3})"
+"""A comma that is not within a number: "10,000"."""
 _BOUNDARY = re.compile(
-    r"\s*(?:,(?!\d{3})|;|:(?=\s)|\s[-–—]+\s|—|…|\.(?=\s))\s*(?:(?:and|but|so|because|since|cause|cuz|although|though|while"
+    rf"\s*(?:{_COMMA}|;|:(?=\s)|\s[-–—]+\s|—|…|\.(?=\s))\s*(?:(?:and|but|so|because|since|cause|cuz|although|though|while"
     rf"|plus|then)\s+)?|\s+(?:and|but|so|then|{_SUBORDINATE})\s+"
 )
 """The words between two pieces of a clause, of which the second may be a clause of its own."""
-_COMMA = re.compile(r",(?!\d{3})")
 _IS_MARK = re.compile(r"\s*[,;:.…]|\s+[-–—]|—")
 _IS_SUBORDINATE = re.compile(rf"\b(?:{_SUBORDINATE})\b", re.IGNORECASE)
 _IS_CONDITION = re.compile(r"\b(?:while|which|until|unless|when|before|after|if|once)\b", re.IGNORECASE)
@@ -128,7 +129,7 @@ def says_the_same(claim: frozenset[str], other: frozenset[str], *, share: float 
 
 def repeats(claim: str, others: Iterable[frozenset[str]], *, share: float = SAME_SHARE) -> bool:
     """Return True if a claim, or what it says up to its first comma, says the same as one of others."""
-    heads = {telling_stems(claim), telling_stems(_COMMA.split(claim, maxsplit=1)[0])} - {frozenset()}
+    heads = {telling_stems(claim), telling_stems(re.split(_COMMA, claim, maxsplit=1)[0])} - {frozenset()}
     return any(says_the_same(head, other, share=share) for head in heads for other in others)
 
 

@@ -237,7 +237,7 @@ _CONTRACTED = (
     (
         re.compile(
             rf"(\b(?:always|usually|normally|typically)\b[^.,;]{{1,60}}? on (?i:{'|'.join(WEEKDAYS)})"
-            r"(?: (?:morning|afternoon|evening|night))?)\b"
+            r"(?: (?:morning|afternoon|evening|night))?)\b(?! (?:morning|afternoon|evening|night|\d|the \d))"
         ),
         r"\1s",
     ),

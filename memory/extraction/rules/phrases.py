@@ -27,6 +27,7 @@ _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
 _DAY = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?,?", re.IGNORECASE)
 _AFTER_DAY = frozenset(["at", "from", "till", "until", "between", "mornings", "evenings", "afternoons", "nights"])
+"""Words after two days that a pair of days may have: "tue and thu at nine"."""
 _PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
 _TRAILING = re.compile(
     r"\s+(?:too|as well|again|now|a lot|so much|so far|very much|much|more|lately|recently|these days|nowadays"

@@ -19,7 +19,9 @@ _SETTING = re.compile(
     r"\b(?:size|timeout|limit|interval|rate|threshold|budget|ttl|retention|seed|retries|quota|deadline|window|ratio|length"
     r"|default|region|version|flag)\b[^,]{0,30}? (?:is|are)\b|^[\w ]{2,30}: "
 )
+"""A setting that is known by its name ("The timeout is …"), or has a colon ("Retries: 4")."""
 _CHANGED = re.compile(r"\b(?:moved|postponed|pushed|changed|delayed|rescheduled|now|instead)\b")
+"""Words of a claim that replaces another one, whether or not that one is known."""
 
 
 def may_be_momentary(statement: Statement) -> bool:

@@ -93,6 +93,7 @@ from tests.memory.extraction.spoken import claims, extracted, only, said, turn
             "We always do the big shopping on Saturday morning.",
             "The user always does the big shopping on Saturday mornings",
         ),
+        ("I always shop at Acme on Saturday mornings.", "The user always shops at Acme on Saturday mornings"),
         ("I work at Acme Tuesdays and we eat late.", "The user works at Acme Tuesdays"),
         ("I play tennis tue and thu is for choir.", "The user plays tennis tue"),
         ("I bought a chair for the sun and sat down in Leeds.", "The user bought a chair for the sun"),

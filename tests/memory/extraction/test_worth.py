@@ -63,8 +63,8 @@ def test_the_worth_is_a_logistic_function_of_the_numbers_and_of_their_products()
     linear[:3] = 1.0, 0.25, -0.5
     pairs[0, 0], pairs[0, 1], pairs[1, 1] = 2.0, -1.0, 0.8
     worth = Worth(linear=linear, directions=np.array([[1.0, 0.0]]), pairs=pairs, intercept=0.1)
-    # 0.5 - 0.25 - 0.5 + 0.1, and the products of 1.5 * 0.5 = 0.75 and 0.5 * 1 = 0.5: 1.125 - 0.375 + 0.2
-    np.testing.assert_allclose(worth.of(features), 1 / (1 + np.exp(-0.8)))
+    # 0.5 - 0.25 - 0.5 + 0.1, and the products of 0.5 and 1: 0.5 - 0.5 + 0.8
+    np.testing.assert_allclose(worth.of(features), 1 / (1 + np.exp(-0.65)))
 
 
 def test_what_is_said_of_the_moment_is_worth_less() -> None:
@@ -100,6 +100,12 @@ def test_a_claim_of_a_rule_is_dropped_if_it_is_not_worth_it() -> None:
 )
 def test_homes_relatives_work_and_owners_are_not_judged(text: str, claim: str) -> None:
     assert kept(text, keeps=[]) == [claim]
+
+
+def test_plain_settings_and_what_says_that_it_changed_are_kept_and_measurements_are_not() -> None:
+    assert kept("The timeout is 30 seconds.") == ["The timeout is 30 seconds"]
+    assert kept("The dinner moved to 8 pm.", keeps=[]) == ["The dinner moved to 8 pm"]
+    assert kept("My eyes are like two boiled sweets today.") == []
 
 
 def test_what_changes_another_fact_and_what_it_changes_are_not_judged() -> None:
