@@ -31,9 +31,18 @@ def stopped_postgresql() -> Iterator[None]:
         raise CommandError("PostgreSQL does not run on this machine.") from err
     if main is None or "postgres" not in main.name():
         raise CommandError("PostgreSQL does not run on this machine.")
-    processes = [main, *main.children(recursive=True)]
+    with suspended(main):
+        yield
+
+
+@contextmanager
+def suspended(main: psutil.Process) -> Iterator[None]:
+    """Stop a server's process and those that it started, until the end of the block; some may end meanwhile."""
+    main.suspend()
+    processes = [main]
     try:
-        for process in processes:
+        for process in main.children(recursive=True):
+            processes.append(process)
             with suppress(psutil.NoSuchProcess):
                 process.suspend()
         yield

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from lab.chaos.servers import suspended
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.env import SettingError, urls
@@ -153,15 +154,8 @@ def test_a_replica_that_hangs_costs_one_request_some_seconds(
     remember(own, "kept")
     wait_until_replayed(replica)
     assert texts(own) == {"kept"}
-    leader = psutil.Process(registered.server.pid())
-    processes = [leader, *leader.children(recursive=True)]
-    for process in processes:
-        process.suspend()
-    try:
+    with suspended(psutil.Process(registered.server.pid())):
         seen, took = zip(*(timed(lambda: texts(own)) for _ in range(3)), strict=True)
-    finally:
-        for process in processes:
-            process.resume()
 
     assert seen == 3 * ({"kept"},)
     assert took[0] < 8

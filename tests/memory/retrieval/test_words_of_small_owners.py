@@ -8,7 +8,7 @@ import pytest
 from memory.models import Account
 from memory.owner import Owner
 from memory.retrieval.retrievers.lexical import MAX_MATCHES
-from tests.memory.crowds import analyze, crowd
+from tests.memory.crowds import analyze, crowd, prefer_indexes
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.gatherings import Sent, explain, steps_of
 from tests.memory.words import count_terms, found_by_search, found_by_words, texts_by_words
@@ -52,6 +52,7 @@ def test_words_are_looked_for_by_indexes_and_common_ones_by_the_agents_rows(acco
     agent = crowd(account, rows=6_000)[3]
     make_common(agent, "word1")
     analyze()
+    prefer_indexes()
     with Sent() as sent:
         found = found_by_words(agent, "word3500 word1")
 

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 
+from lab.chaos.servers import suspended
 from memory.models import Account, Transfer
 from memory.owner import Owner
 from memory.services.transfer import transfers
@@ -204,18 +206,11 @@ def test_an_export_whose_replica_vanishes_begins_again_at_the_primary(owner: Own
 def test_an_export_whose_replica_hangs_begins_again_at_the_primary(owner: Owner, standby: ReplicaServer) -> None:
     fill(owner)
     leader = psutil.Process(standby.server.pid())
-
-    def suspend() -> None:
-        for process in [leader, *leader.children(recursive=True)]:
-            process.suspend()
-
-    target, began = Target(standby, suspend), time.monotonic()
-    try:
+    with ExitStack() as hanging:
+        target = Target(standby, lambda: hanging.enter_context(suspended(leader)))
+        began = time.monotonic()
         archive = target.export(owner)
         took = time.monotonic() - began
-    finally:
-        for process in [leader, *leader.children(recursive=True)]:
-            process.resume()
 
     assert (target.servers, target.restarts) == ({"replica", "primary"}, 1)
     assert archive == export_bytes(owner.account_id)
