@@ -1,4 +1,4 @@
-"""Helpers that run a function alongside a test over its own connection while the test holds locks."""
+"""Waiting for what others do, and functions that run beside a test over a connection of their own."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +13,9 @@ PATIENCE_SECONDS = 60
 WAITS_FOR_ME = (
     "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
 )
+
+LONG_PATIENCE_SECONDS = 180
+"""For what starts processes, and may wait for its turn."""
 
 T = TypeVar("T")
 Start = Callable[[Callable[[], object]], "Future[object]"]
@@ -44,11 +47,15 @@ def over_own_connection(act: Callable[[], T]) -> T:
         connection.close()
 
 
+def wait_until(is_done: Callable[[], object], *, seconds: float = LONG_PATIENCE_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_done():
+        assert time.monotonic() < deadline, f"it did not happen within {seconds:.0f} seconds"
+        time.sleep(0.02)
+
+
 def wait_until_lock_is_awaited() -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_lock_awaited():
-        assert time.monotonic() < deadline, "no session waits for a lock of the test"
-        time.sleep(0.01)
+    wait_until(is_lock_awaited, seconds=PATIENCE_SECONDS)
 
 
 def is_lock_awaited() -> bool:

@@ -3,8 +3,7 @@
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -15,7 +14,7 @@ from django.db import connection, connections
 from memory_project.embedded.postgres import MAJOR_VERSION, PostgresServer
 from memory_project.embedded.programs import find_postgres_clients
 from memory_project.postgresql.replicas import Replica, parse_position, replica_databases, replicas
-from tests.concurrency import PATIENCE_SECONDS
+from tests.concurrency import wait_until
 from tests.servers import PREFIX, make_temporary_paths
 
 with_replica = pytest.mark.django_db(transaction=True, databases=["default", "replica_1"])
@@ -51,13 +50,6 @@ class ReplicaServer:
 
     def resume(self) -> None:
         self.execute("SELECT pg_wal_replay_resume()")
-
-
-def wait_until(is_done: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from memory_project.embedded.paths import PROGRAM_COPIES, SYSTEM_DATA
 from memory_project.embedded.programs import programs_for
 from memory_project.embedded.users import user_for
 from memory_project.redis_urls import DEFAULT_NAME
-from tests.concurrency import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS, wait_until
 
 SLOTS = 16_384
 MASTERS = 3
@@ -83,13 +83,6 @@ def answers(asked: "redis.Redis", pid: int) -> bool:
         return int(asked.info("server")["process_id"]) == pid
     except redis.RedisError:
         return False
-
-
-def wait_until(is_done: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,4 +166,4 @@ def start_cluster(servers: Servers) -> Cluster:
 
 
 def start_node(servers: Servers) -> int:
-    return servers.start("--cluster-enabled", "yes", "--cluster-node-timeout", "1000")
+    return servers.start("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -55,9 +54,10 @@ class Service:
         for process in psutil.Process(self.process.pid).children(recursive=True):
             try:
                 name, parent = process.name(), process.parent()
+                is_backend = name.startswith("postgres") and parent is not None and parent.name().startswith("postgres")
             except psutil.NoSuchProcess:
                 continue
-            if name.startswith("postgres") and parent is not None and parent.name().startswith("postgres"):
+            if is_backend:
                 name = "backend of PostgreSQL"
             found.setdefault(name, []).append(process)
         return found
@@ -262,7 +262,10 @@ def kill_in_turn(
         victims = service.victims()
         kind = choose.choice(sorted(victims))
         begun = time.monotonic()
-        os.kill(choose.choice(victims[kind]).pid, signal.SIGKILL)
+        try:
+            choose.choice(victims[kind]).kill()
+        except psutil.NoSuchProcess:
+            continue
         killed[kind] += 1
         while not all(any(writer.last_at > begun for writer in group) for group in groups):
             if time.monotonic() > begun + BACK_SECONDS:

@@ -1,8 +1,6 @@
 """Tests of the journal: changes become rows, without loss or duplicates."""
 
 import signal
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 from typing import Any
@@ -17,6 +15,7 @@ from ledger.journal_scripts import DELETE_ENTRIES
 from ledger.models import Injection
 from memory.models import Account
 from memory_project.redis import ConversationRef, client
+from tests.concurrency import wait_until
 from tests.ledger.processes import redis_that_hangs_at, start_python
 
 committing = pytest.mark.django_db(transaction=True)
@@ -111,13 +110,6 @@ django.setup()
 from ledger.journal import flush_journal
 flush_journal(100)
 """
-
-
-def wait_until(condition: Callable[[], bool], *, seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @committing

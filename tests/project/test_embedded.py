@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from memory_project.embedded.servers import SharedServers, servers_of
 from memory_project.supervisor.log import Log
 from memory_project.supervisor.loop import Loop, StopRequest
 from memory_project.supervisor.parts import Part, RunningPart
+from tests.concurrency import wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user to run the servers as")
 not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
@@ -67,13 +68,6 @@ def valkey(place: ServerPaths) -> ValkeyServer:
 def kill(pid: int | None) -> None:
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen within ten seconds"
-        time.sleep(0.02)
 
 
 def write_row(postgres: PostgresServer) -> None:
@@ -263,12 +257,12 @@ def test_parts_that_write_much_are_read_while_a_server_is_started_again(place: S
         starting.wait_exclusive(seconds=1)
         looping = others.submit(loop.run, stop, url="http://127.0.0.1:1")
         try:
-            wait_for(started.exists)
+            wait_until(started.exists)
             kill(ValkeyServer(place).pid())
             # the loop waits for the lock within a second or so
             time.sleep(2)
             told.touch()
-            wait_for(written.exists)
+            wait_until(written.exists)
             assert servers.stopped() == ["Valkey"]
         finally:
             starting.close()

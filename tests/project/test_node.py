@@ -5,14 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.concurrency import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS, wait_until
 
 NODE = """
 import os, subprocess, sys, time
@@ -34,13 +32,6 @@ sys.exit(run_parts(parts, []))
 """
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def lives(folder: Path, name: str) -> list[tuple[int, int]]:
     """Return the process of each life of a part, with what it has started."""
     file = folder / name
@@ -55,10 +46,10 @@ def is_gone(pid: int) -> bool:
 def test_a_part_that_dies_is_forked_again_without_leftovers_and_the_other_goes_on(tmp_path: Path) -> None:
     node = subprocess.Popen([sys.executable, "-c", NODE, str(tmp_path)])
     try:
-        wait_for(lambda: bool(lives(tmp_path, "web") and lives(tmp_path, "worker")))
+        wait_until(lambda: bool(lives(tmp_path, "web") and lives(tmp_path, "worker")))
         [(worker, of_worker)] = lives(tmp_path, "worker")
         os.kill(worker, signal.SIGKILL)
-        wait_for(lambda: len(lives(tmp_path, "worker")) == 2)
+        wait_until(lambda: len(lives(tmp_path, "worker")) == 2)
 
         assert is_gone(of_worker)
         assert len(lives(tmp_path, "web")) == 1
@@ -68,7 +59,9 @@ def test_a_part_that_dies_is_forked_again_without_leftovers_and_the_other_goes_o
         node.kill()
         node.wait()
 
-    wait_for(lambda: all(is_gone(pid) for name in ("web", "worker") for life in lives(tmp_path, name) for pid in life))
+    wait_until(
+        lambda: all(is_gone(pid) for name in ("web", "worker") for life in lives(tmp_path, name) for pid in life)
+    )
 
 
 LISTENING = """
@@ -83,7 +76,7 @@ def drain():
     while True:
         time.sleep(0.1)
 
-sys.exit(run_parts([ForkedPart(name="web", run=drain, grace_seconds=3)], [listener]))
+sys.exit(run_parts([ForkedPart(name="web", run=drain, grace_seconds=15)], [listener]))
 """
 
 
@@ -105,7 +98,7 @@ def test_a_node_that_stops_refuses_connections_once_its_web_server_does() -> Non
                 return False
             return False
 
-        wait_for(is_refused)
+        wait_until(is_refused)
         assert node.poll() is None
         assert node.wait(PATIENCE_SECONDS) == 0
     finally:

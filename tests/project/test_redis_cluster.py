@@ -28,9 +28,10 @@ from memory_project.redis import SHARED_KEYS, ConversationRef, conversation_key
 from memory_project.redis_cluster import ClusterUnavailable, Slot, with_prefix
 from memory_project.redis_urls import cache_settings, parse_cluster
 from tests.api_client import ServiceClient
+from tests.concurrency import wait_until
 from tests.redis_elsewhere import redis_at
 from tests.tls_proxy import tls_in_front_of
-from tests.valkeys import SLOT, Cluster, Servers, node_at, start_cluster, wait_until
+from tests.valkeys import SLOT, Cluster, Servers, node_at, start_cluster
 from tests.valkeys import servers as servers
 
 PREFIX = "{agent-memory}:"

@@ -19,16 +19,17 @@ from memory_project import redis
 from memory_project.async_calls import REDIS_CONNECTIONS, async_client, close_async_client
 from memory_project.env import SettingError
 from memory_project.redis_urls import broker_options, broker_url, cache_settings, parse_sentinels
+from tests.concurrency import wait_until
 from tests.redis_elsewhere import redis_at
-from tests.valkeys import Servers, wait_until
+from tests.valkeys import Servers
 from tests.valkeys import servers as servers
 
 SENTINEL = """
 port {port}
 dir {folder}
 sentinel monitor memory 127.0.0.1 {master} 1
-sentinel down-after-milliseconds memory 300
-sentinel failover-timeout memory 2000
+sentinel down-after-milliseconds memory 5000
+sentinel failover-timeout memory 10000
 """
 
 

@@ -18,8 +18,8 @@ from memory_project.measures import REPLICA_READS
 from memory_project.postgresql import replicas as module
 from memory_project.postgresql.replicas import PRIMARY, Replica, reading_from
 from tests.api_client import ServiceClient
-from tests.concurrency import PATIENCE_SECONDS
-from tests.replica import ReplicaServer, wait_until, wait_until_replayed, with_replica
+from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.replica import ReplicaServer, wait_until_replayed, with_replica
 from tests.replica import registered as registered
 from tests.replica import replica as replica
 from tests.replica import replica_server as replica_server

@@ -16,7 +16,7 @@ from waitress.adjustments import Adjustments
 from memory_project.supervisor.restarts import Restarts
 from memory_project.web.channels import RequestParser, describe_error
 from memory_project.web.lanes import lane_of
-from tests.concurrency import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.web_server import WebServer, database_url, serve, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -108,12 +108,15 @@ def test_an_idle_server_stops_quickly_though_connections_are_open(server: WebSer
 
     wire.close()
     assert not is_running(server.pid)
-    assert time.monotonic() - begun < 10
+    # without waiting for MEMORY_STOP_SECONDS, 30 seconds
+    assert time.monotonic() - begun < 25
 
 
 def test_a_stopping_server_is_not_ready_and_answers_what_is_in_flight(transactional_db: None) -> None:
-    with serve({"MEMORY_DRAIN_SECONDS": "4"}) as server:
+    with serve({"MEMORY_DRAIN_SECONDS": "15"}) as server:
         assert until(lambda: server.request("GET", "/health/ready"), 200).status == 200
+        # the first request loads the whole API
+        assert server.request("GET", "/api/v1/agents").status == 401
         statuses: list[int] = []
 
         def keep_asking() -> None:
@@ -123,6 +126,7 @@ def test_a_stopping_server_is_not_ready_and_answers_what_is_in_flight(transactio
 
         asking = threading.Thread(target=keep_asking)
         asking.start()
+        wait_until(lambda: bool(statuses))
         os.kill(server.pid, signal.SIGTERM)
         ready = until(lambda: server.request("GET", "/health/ready", port=server.health_port), 503)
         wait_for_end(server.pid)

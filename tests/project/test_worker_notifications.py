@@ -9,6 +9,7 @@ import pytest
 from celery import Celery
 
 from memory_project.worker_notifications import WorkerNotifier
+from tests.concurrency import wait_until
 
 PATIENCE_SECONDS = 60
 NO_WAIT_SECONDS = 4
@@ -27,13 +28,6 @@ def address(monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
 
 def new_notifier(max_waiting: int = 100) -> WorkerNotifier:
     return WorkerNotifier(Celery(set_as_current=False), max_waiting=max_waiting)
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def notify_often(notifier: WorkerNotifier) -> None:

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from memory_project.embedded.paths import PROJECT
-from tests.memory.maintenance.workers import wait_until, worker_started
+from tests.concurrency import wait_until
+from tests.memory.maintenance.workers import worker_started
 from tests.upgrades.test_additive import version_of
 from tests.upgrades.test_former_code import former as former
 from tests.upgrades.test_former_code import run_code, variables_of

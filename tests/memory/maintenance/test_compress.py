@@ -18,13 +18,13 @@ from memory.models import Account, JobRun, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory_project.celery import app
 from tests.api_client import ServiceClient
-from tests.concurrency import is_lock_awaited
+from tests.concurrency import is_lock_awaited, wait_until
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import LanguageModelServer
 from tests.memory import compressed
 from tests.memory.compressed import LATER, MUCH_LATER, WEEK, episodes, levels, work
-from tests.memory.maintenance.workers import Worker, wait_until, worker_started
+from tests.memory.maintenance.workers import Worker, worker_started
 from tests.memory.records import add_record
 
 EVENING = "The lamps in the hall were lit, and it was a fine evening with a little wind from the sea."

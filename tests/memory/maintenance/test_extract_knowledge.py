@@ -19,14 +19,14 @@ from memory.owner import Owner
 from memory.services.conversations.queue import EXTRACTION
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
-from tests.concurrency import is_lock_awaited
+from tests.concurrency import is_lock_awaited, wait_until
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import answer_with, claims, entities, extracted, fact_json, links, person, say_sentences
 from tests.memory.maintenance.jobs import clock
-from tests.memory.maintenance.workers import Worker, wait_until, worker_started
+from tests.memory.maintenance.workers import Worker, worker_started
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 

@@ -21,13 +21,13 @@ from memory.services.conversations.queue import SUMMARIES
 from memory.services.summaries.summarize import request_summary
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
-from tests.concurrency import is_lock_awaited
+from tests.concurrency import is_lock_awaited, wait_until
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer
 from tests.memory.episodes import NOW
 from tests.memory.maintenance.jobs import clock
-from tests.memory.maintenance.workers import Worker, wait_until, worker_started
+from tests.memory.maintenance.workers import Worker, worker_started
 from tests.memory.summaries import conversation, covered, progress, summaries, superseding
 from tests.memory.turns import talk
 

@@ -20,11 +20,10 @@ from memory.retrieval.queries import Mode
 from memory.services.embedding import account_indexes
 from memory.services.embedding.account_indexes import AccountVectors, find_index_changes
 from memory.services.embedding.vector_index import BUILD_LOCK_ID, Hnsw, create_statement, drop_indexes
-from tests.concurrency import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection, wait_until
 from tests.memory.crowds import analyze
 from tests.memory.episodes import NOW
 from tests.memory.maintenance.jobs import clock
-from tests.memory.maintenance.workers import wait_until
 from tests.memory.nested_vectors import (
     MODEL,
     PLAIN_MODEL,

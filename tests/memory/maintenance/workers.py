@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,9 @@ from urllib.parse import urlsplit
 from django.db import connection
 
 from memory_project.embedded.paths import PROJECT
+from tests.concurrency import wait_until
 
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,3 @@ def environment() -> dict[str, str]:
     url = urlsplit(os.environ["DATABASE_URL"])
     database = url._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
     return {**os.environ, "DATABASE_URL": database, "MEMORY_TASK_LOG_LEVEL": "INFO"}
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s in vain"
-        time.sleep(0.05)

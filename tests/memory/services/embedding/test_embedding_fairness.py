@@ -14,9 +14,10 @@ from memory.services.operations.usage import TokenBudget, accounts_over_budget
 from memory.tasks import run_scheduled_job
 from memory.tokens import estimate_tokens
 from memory_project.celery import app
+from tests.concurrency import wait_until
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
-from tests.memory.maintenance.workers import wait_until, worker_started
+from tests.memory.maintenance.workers import worker_started
 
 LARGE = "The crane lifts one container after the other onto the ship. " * 500
 

@@ -31,9 +31,9 @@ from memory.services.embedding.queue import embed_pending
 from memory.services.embedding.serving import serving_model
 from memory.services.operations.alerts import find_alerts_of_rows
 from memory.services.recall.recall import RecallRequest, recall
-from tests.concurrency import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection, wait_until
 from tests.embedding_server import answer_vectors
-from tests.memory.maintenance.workers import environment, wait_until
+from tests.memory.maintenance.workers import environment
 from tests.memory.nested_vectors import indexes_of_accounts
 from tests.memory.reembedding import begin, change_to, forget_models, found_by_meaning, go_on, remember, settle, tiny
 from tests.memory.reembedding import tiny_models as tiny_models

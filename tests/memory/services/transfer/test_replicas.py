@@ -24,13 +24,13 @@ from memory.services.transfer.export import export_archive
 from memory.services.transfer.selection import TransferScope
 from memory_project.postgresql import replicas as module
 from memory_project.postgresql.replicas import Replica
-from tests.concurrency import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.embedding_server import EmbeddingServer
 from tests.memory.facts import know
 from tests.memory.services.transfer.test_transfers import request, run_job
 from tests.memory.transfers import export_bytes, fill_account
 from tests.memory.turns import say, turn
-from tests.replica import ReplicaServer, wait_until, with_replica
+from tests.replica import ReplicaServer, with_replica
 from tests.replica import registered as registered
 from tests.replica import replica as replica
 from tests.replica import replica_server as replica_server
