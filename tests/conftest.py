@@ -17,6 +17,7 @@ from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory.services.embedding.serving import CACHE
 from memory.tiers.access_log import UNREPORTED
 from memory_project import redis
+from memory_project.postgresql import hangs
 from tests import template
 from tests.api_client import ServiceClient
 from tests.concurrency import start_concurrently as start_concurrently
@@ -51,13 +52,14 @@ def pytest_configure() -> None:
 
 
 def wait_for_a_busy_machine() -> None:
-    """Give pools, Redis and recall long timeouts, since a busy machine is slow. Tests of timeouts set their own."""
+    """Give pools, Redis, recall and silent servers time, since a busy machine is slow. Tests of timeouts set theirs."""
     database: Any = settings.DATABASES["default"]
     database["OPTIONS"]["pool"] |= {"max_size": 25, "timeout": 30}
     settings.REDIS_TIMEOUT_SECONDS = 30.0
     cache: Any = settings.CACHES["default"]
     cache["OPTIONS"] |= {"SOCKET_TIMEOUT": 30.0, "SOCKET_CONNECT_TIMEOUT": 30.0}
     conf.RECALL_DEADLINE_MS = 60_000
+    hangs.SILENCE_SECONDS, hangs.PROBE_SECONDS = 10.0, 10
 
 
 @pytest.fixture(autouse=True)

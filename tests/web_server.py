@@ -109,6 +109,13 @@ def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
             process.stderr.close()
 
 
+PATIENT = {
+    "MEMORY_RECALL_DEADLINE_MS": "60000",
+    "REDIS_TIMEOUT_SECONDS": "30",
+    "MEMORY_LOCK_TIMEOUT_SECONDS": "30",
+    "EMBEDDING_TIMEOUT_SECONDS": "30",
+}
+"""The machine of a test run is shared, and slow at times. Tests of timeouts start servers of their own."""
 SharedServers = Callable[[dict[str, str]], WebServer]
 
 
@@ -124,7 +131,7 @@ def shared_server(django_db_setup: None) -> Iterator[SharedServers]:
         def find(environ: dict[str, str]) -> WebServer:
             key = frozenset(environ.items())
             if key not in started:
-                server = started[key] = stack.enter_context(serve(environ))
+                server = started[key] = stack.enter_context(serve(PATIENT | environ))
                 # the first request loads the whole API, for seconds on a busy machine
                 assert server.request("GET", "/api/v1/agents").status == 401
             return started[key]

@@ -110,7 +110,7 @@ class Desk:
 
     def sees(self, *texts: str) -> None:
         for text in texts:
-            self.page.locator("main").get_by_text(text).locator("visible=true").first.wait_for(timeout=10_000)
+            self.page.locator("main").get_by_text(text).locator("visible=true").first.wait_for()
 
 
 Steps = Callable[[Desk], None]

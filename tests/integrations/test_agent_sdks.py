@@ -28,7 +28,7 @@ PACKAGES = {
 }
 MASKED = {"pydantic_ai"}
 """Whose account masks secrets."""
-RUN_SECONDS = 180
+RUN_SECONDS = 400
 
 
 def find_example(heading: str) -> str:

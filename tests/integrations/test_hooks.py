@@ -27,7 +27,7 @@ def answer_hook(environ: dict[str, str], event: str, given: Any) -> Any:
     """Return the JSON that the hook answers, None for no output."""
     command = [sys.executable, "-m", "agent_memory_integrations.hooks", "hook", event]
     done = subprocess.run(
-        command, input=json.dumps(given), env=environ, capture_output=True, text=True, timeout=60, check=True
+        command, input=json.dumps(given), env=environ, capture_output=True, text=True, timeout=180, check=True
     )
     return json.loads(done.stdout) if done.stdout else None
 
@@ -187,7 +187,7 @@ def test_a_bound_key_names_the_agent(environ: dict[str, str], account: Account) 
 
 def test_what_is_no_object_is_refused_with_a_sentence(environ: dict[str, str]) -> None:
     command = [sys.executable, "-m", "agent_memory_integrations.hooks", "hook", "prompt"]
-    done = subprocess.run(command, input="[]", env=environ, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, input="[]", env=environ, capture_output=True, text=True, timeout=180, check=True)
 
     assert (done.stdout, done.stderr) == ("", "agent-memory: The hook reads a JSON object on stdin.\n")
 

@@ -130,7 +130,7 @@ def run_with_mem0(code: str, mcp_url: str, api_key: str, folder: Path) -> None:
         env={"PATH": os.environ["PATH"], **environ, **private},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
 

@@ -11,13 +11,16 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from django.db import connection, transaction
 from waitress.adjustments import Adjustments
 
+from memory.models import Account
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.supervisor.restarts import Restarts
 from memory_project.web.channels import RequestParser, describe_error
 from memory_project.web.lanes import lane_of
-from tests.concurrency import PATIENCE_SECONDS, wait_until
-from tests.web_server import WebServer, database_url, serve, until
+from tests.concurrency import PATIENCE_SECONDS, wait_until, wait_until_lock_is_awaited
+from tests.web_server import Answer, WebServer, database_url, serve, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -136,16 +139,23 @@ def test_a_stopping_server_is_not_ready_and_answers_what_is_in_flight(transactio
     assert set(statuses) == {401}
 
 
-def test_a_request_in_flight_is_answered_by_a_stopping_server(transactional_db: None) -> None:
-    # without a drain the listener closes at once; metrics take a while
-    with serve({"DATABASE_URL": database_url()}) as server:
-        assert until(lambda: server.request("GET", "/metrics"), 200).status == 200
-        answers: list[int] = []
-        asking = threading.Thread(target=lambda: answers.append(server.request("GET", "/metrics").status))
-        asking.start()
-        time.sleep(0.02)
+@pytest.mark.django_db(transaction=True)
+def test_a_request_in_flight_is_answered_by_a_stopping_server(account: Account) -> None:
+    key = issue_key(account, scopes=READ_WRITE_OPERATE).secret
+    # without a drain the listener closes at once
+    with serve({"DATABASE_URL": database_url(), "MEMORY_LOCK_TIMEOUT_SECONDS": "60"}) as server:
 
-        os.kill(server.pid, signal.SIGTERM)
+        def ask() -> Answer:
+            return server.request("GET", "/api/v1/agents", key=key)
+
+        assert until(ask, 200).status == 200
+        answers: list[int] = []
+        asking = threading.Thread(target=lambda: answers.append(ask().status))
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE agents IN ACCESS EXCLUSIVE MODE")
+            asking.start()
+            wait_until_lock_is_awaited()
+            os.kill(server.pid, signal.SIGTERM)
         asking.join(PATIENCE_SECONDS)
 
     assert answers == [200]

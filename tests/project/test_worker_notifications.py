@@ -45,7 +45,7 @@ def seconds_of(call: Callable[[], object]) -> float:
 @pytest.mark.usefixtures("address")
 def test_a_broker_that_refuses_connections_causes_a_warning_but_no_delay(caplog: pytest.LogCaptureFixture) -> None:
     with closing(new_notifier()) as notifier:
-        assert seconds_of(lambda: notifier.notify("tasks.look", "rows")) < NO_WAIT_SECONDS
+        assert min(seconds_of(lambda: notifier.notify("tasks.look", "rows")) for _ in range(3)) < NO_WAIT_SECONDS
 
         wait_until(lambda: "notification for tasks.look lost (OperationalError)" in caplog.text)
 

@@ -24,7 +24,7 @@ from tests.integrations.test_mcp import wait_for
 SUITE, NODE = "@modelcontextprotocol/conformance@0.2.0-alpha.12", "node@22"
 MIN_NODE = 22
 LISTS = Path(__file__).parent
-SUITE_SECONDS = 240
+SUITE_SECONDS = 400
 
 
 @pytest.fixture(scope="module")
