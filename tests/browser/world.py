@@ -8,7 +8,7 @@ from django.db import connection
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.goals.plan import GoalDraft, add_goal
-from tests.memory.admin.test_lists import MAKERS
+from tests.memory.admin.rows import MAKERS
 from tests.memory.entities import entities_of
 from tests.memory.episodes import NOTHING
 from tests.memory.turns import talk

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,6 +181,10 @@ def test_restoring_one_account_does_not_set_the_epoch(conversation: Conversation
     assert not has_every_ledger()
 
 
+def live_keys() -> list[str]:
+    return [str(key) for key in client().scan_iter() if not str(key).startswith(COPY)]
+
+
 def keep_copy() -> None:
     """Copy all keys of this Redis, as a lagging replica or a backup has them."""
     for key in live_keys():
@@ -192,80 +196,6 @@ def restore_copy() -> None:
         client().delete(*keys)
     for key in client().scan_iter(f"{COPY}*"):
         client().copy(str(key), str(key).removeprefix(COPY))
-
-
-def live_keys() -> list[str]:
-    return [str(key) for key in client().scan_iter() if not str(key).startswith(COPY)]
-
-
-@pytest.fixture
-def reverted(conversation: ConversationRef, kept: None) -> ConversationRef:
-    """A conversation whose Redis was replaced by a copy made before its last two changes."""
-    store.mark(conversation, "old", "1")
-    flush_journal(100)
-    keep_copy()
-    store.mark(conversation, "new", "2")
-    store.evict(conversation, "old")
-    flush_journal(100)
-    restore_copy()
-    return conversation
-
-
-@committing
-def test_a_redis_restored_from_an_old_copy_gets_its_missing_changes_back(reverted: ConversationRef) -> None:
-    assert store.get_all(reverted) == {"old": "1"}
-
-    restore_all_ledgers()
-
-    assert store.get_all(reverted) == {"new": "2"}
-    assert has_every_ledger()
-    assert restore_all_ledgers() == JournalStep(examined=0, changed=0)
-
-
-@committing
-def test_an_old_copy_of_redis_is_detected_despite_newer_marks(reverted: ConversationRef) -> None:
-    store.mark(elsewhere(reverted), "since")
-
-    restore_all_ledgers()
-
-    assert store.get_all(reverted) == {"new": "2"}
-    assert store.get_all(elsewhere(reverted)) == {"since": "injected"}
-
-
-@committing
-def test_a_flush_does_not_hide_the_gap_of_an_old_copy(reverted: ConversationRef) -> None:
-    store.mark(elsewhere(reverted), "since")
-
-    flush_journal(100)
-
-    assert store.get_all(reverted) == {"new": "2"}
-
-
-@committing
-@kept
-def test_an_old_copy_restored_during_a_flush_is_detected_afterwards(conversation: ConversationRef) -> None:
-    keep_copy()
-    store.mark(conversation, "new")
-    with transaction.atomic():
-        flush_journal(100)
-        restore_copy()
-    store.mark(elsewhere(conversation), "since")
-
-    restore_all_ledgers()
-
-    assert store.get_all(conversation) == {"new": "injected"}
-
-
-@committing
-@kept
-def test_an_old_copy_that_lacks_nothing_is_left_alone(conversation: ConversationRef) -> None:
-    store.mark(conversation, "new")
-    keep_copy()
-    flush_journal(100)
-    restore_copy()
-
-    assert restore_all_ledgers() == JournalStep(examined=0, changed=0)
-    assert store.get_all(conversation) == {"new": "injected"}
 
 
 def elsewhere(conversation: ConversationRef) -> ConversationRef:

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from memory.models import Account
 from tests.memory.admin.pages import list_url, shown
-from tests.memory.admin.test_lists import make_facts
+from tests.memory.admin.rows import make_facts
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,8 @@ from memory.models import Account, Memory
 from memory.owner import Owner
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import page_url, queries_of, shown
-from tests.memory.admin.test_lists import MAKERS, MODELS
+from tests.memory.admin.rows import MAKERS
+from tests.memory.admin.test_lists import MODELS
 from tests.memory.entities import entity_of
 from tests.memory.episodes import draft, store
 from tests.memory.facts import know

@@ -13,7 +13,8 @@ from django.urls import reverse
 from memory.models import Account, ApiKey, JobRun, Link, Memory, PersistentContext, StaffLimit
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import add_url, choose, list_url, page_url, shown
-from tests.memory.admin.test_lists import MAKERS, MODELS, each_model_at_length, make_contexts, make_episodes
+from tests.memory.admin.rows import MAKERS, make_contexts, make_episodes
+from tests.memory.admin.test_lists import MODELS, each_model_at_length
 
 OWN, FOREIGN = range(3), range(88_770_001, 88_770_003)
 CANARY = "8877000"

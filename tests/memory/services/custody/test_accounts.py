@@ -24,7 +24,7 @@ from memory.services.custody.steps import Selection
 from memory.services.custody.stores import Model, tables
 from memory.services.custody.subjects import continue_erasure
 from memory_project.redis import client
-from tests.memory.admin.test_lists import MAKERS
+from tests.memory.admin.rows import MAKERS
 from tests.memory.custody import later
 from tests.memory.episodes import NOW
 from tests.memory.facts import know
