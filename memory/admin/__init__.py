@@ -22,7 +22,7 @@ All of them are imported below, which registers their pages. What the pages shar
 
 To add a page: write a module with a class derived from one of the base classes and `@admin.register` it; name its
 columns with `columns`; write through a service in `save_model` and `delete_model`; put `long_columns` and an excerpt in
-`list_annotations` if rows may be large; add a maker of rows to `MAKERS` in `tests/memory/admin/test_lists.py`, which
+`list_annotations` if rows may be large; add a maker of rows to `MAKERS` in `tests/memory/admin/rows.py`, which
 tests every list for its queries, searches, permissions and content security.
 A page with a template of its own extends `admin/memory/page.html` and is returned by `render_page`.
 
