@@ -26,7 +26,7 @@ from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.retrieval.search import EpisodeHit, EpisodeResults, SearchResults
 from memory.services.conversations.lifecycle import find_conversation, join_conversation
 from memory.services.embedding.embed import embed_texts
-from memory.services.prompt_context.layout import clean_line, fence_block
+from memory.services.prompt_context.quoting import clean_line, fence_block
 from memory.services.recall.recall import search_helpful_episodes
 from memory.services.summaries.summarize import latest_summary
 from memory.services.turns import TurnDraft, resolve_writer, store_turns

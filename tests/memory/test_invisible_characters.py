@@ -7,7 +7,7 @@ import pytest
 from memory.identity import normalize_claim
 from memory.invisible_characters import INVISIBLE_CODE_POINTS, drop_invisible, is_blank
 from memory.providers.material import encode_line
-from memory.services.prompt_context.layout import clean_line
+from memory.services.prompt_context.quoting import clean_line
 
 HIDDEN = (
     *(0xAD, 0x61C, 0x115F, 0x1160, 0x180E, 0x200B, 0x200E, 0x200F, 0x202A, 0x202E, 0x2060, 0x206F, 0x3164, 0xFE00),

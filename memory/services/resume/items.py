@@ -21,7 +21,7 @@ from memory.providers.sentences import tokenize
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.kind_searches import StrategyHit
 from memory.retrieval.resume import ResumedArtifact, ResumedMemory
-from memory.services.prompt_context.layout import clean_line
+from memory.services.prompt_context.quoting import clean_line
 from memory.services.replay.replay import ReplaySlice
 from memory.services.strategies.learn import strategy_text
 

@@ -8,7 +8,8 @@ from uuid import UUID
 from django.template.loader import render_to_string
 
 from memory.extraction.work_notes import NoteKind
-from memory.services.prompt_context.layout import NOTICE, CountTokens
+from memory.services.prompt_context.layout import NOTICE
+from memory.services.prompt_context.sections import CountTokens
 from memory.services.resume.goals import format_goal_details
 from memory.services.resume.items import PacketItem, PacketSection
 

@@ -14,8 +14,9 @@ from werkzeug import Response
 from ledger import store as ledger
 from memory.owner import Owner
 from memory.services.prompt_context.build import PromptContext, build_prompt_context, render_and_mark
-from memory.services.prompt_context.layout import ContextLimits, ContextMaterial, clean_line, render_context
+from memory.services.prompt_context.layout import ContextLimits, ContextMaterial, render_context
 from memory.services.prompt_context.layout import EvidenceCosts as Costs
+from memory.services.prompt_context.quoting import clean_line
 from memory.tokens import estimate_tokens
 from memory_project.redis import ConversationRef
 from tests.concurrency import PATIENCE_SECONDS

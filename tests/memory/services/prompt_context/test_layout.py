@@ -19,9 +19,9 @@ from memory.services.prompt_context.layout import (
     ContextMaterial,
     EvidenceCosts,
     RenderedContext,
-    clean_line,
     render_context,
 )
+from memory.services.prompt_context.quoting import clean_line
 from memory.tokens import estimate_tokens
 from memory_project.embedded.models import find_bundled_folder
 from tests.hostile import HOSTILE_TEXTS
