@@ -166,8 +166,9 @@ def delete_profile(owner: Owner, user_id: str, *, expected: ExpectedVersions = N
 
 
 def quotes_profile(user_id: str) -> Q:
-    """Return the condition of kept answers that may quote the user's profile: of profiles, `/recall` and `/resume`."""
-    return Q(user_id=user_id) & (Q(body__contains='"preferences":') | Q(body__contains='"profile"'))
+    """Return the condition of kept answers that may quote the user's profile: of profiles, recalls and contexts."""
+    quotes = Q(body__contains='"preferences":') | Q(body__contains='"profile"') | Q(body__contains="[User Profile]")
+    return Q(user_id=user_id) & quotes
 
 
 @masks_secrets

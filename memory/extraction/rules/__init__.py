@@ -61,6 +61,7 @@ from memory.extraction.rules.owners import owners_of
 from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, stated_sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.people import People
+from memory.extraction.rules.preferences import preference_of
 from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
@@ -387,9 +388,9 @@ def _grounded(statement: Statement, stems: frozenset[str]) -> Statement:
 
 
 def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[ExtractedPreference]:
-    """Yield the likes and dislikes that users state about themselves."""
+    """Yield the preferences that users state about themselves."""
     for found in facts:
-        statement = found.statement
         turns = tuple(sorted(found.turns & users_turns))
-        if statement.liking and statement.is_own and turns:
-            yield ExtractedPreference(topic=statement.topic, value=statement.liking, fact=found.number, evidence=turns)
+        if found.statement.is_own and turns:
+            for topic, value in preference_of(found.statement).items():
+                yield ExtractedPreference(topic=topic, value=value, fact=found.number, evidence=turns)

@@ -1,7 +1,8 @@
 """The memory node (A7, B2): what an agent should see before it answers, as one system message.
 
-Working memory, the most similar episodes, then the best evidence of all kinds with what was said around it, all from
-one recall. Stored text stands on lines of its own after a mark, so that it cannot pass for a section (`layout`).
+Working memory, the most similar episodes, the user's profile, then the best evidence of all kinds with what was said
+around it, all from one recall. Stored text stands on lines of its own after a mark, so that it cannot pass for a
+section (`layout`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -209,6 +210,7 @@ def build_from_recall(
         evidence=evidence,
         neighbours=[each for each in neighbours if not repeats_question(each, completed.query, asked)],
         reserve=reserve,
+        profile=bundle.profile,
     )
     read = perf_counter()
     # with the text that was asked: it chooses the snippets

@@ -1,4 +1,4 @@
-"""Layout of a prompt context within its tokens: a notice, then working memory, similar episodes and the evidence.
+"""Layout of a prompt context within its tokens: a notice, working memory, similar episodes, profile, evidence.
 
 Each section takes what it needs of the tokens that are left. Working memory is cut if it alone is too long
 (`sections`); an episode is shown whole or not at all; evidence as much as fits (`retrieval.packing`). Stored text is
@@ -25,6 +25,8 @@ from memory.services.prompt_context.sections import (
     CountTokens,
     fit_working_memory,
     format_fields,
+    format_profile,
+    render_profile,
     render_working_memory,
     truncate_section,
 )
@@ -93,6 +95,8 @@ def format_utc_minute(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
+PROFILE_SHARE = 4
+"""The profile takes at most one part in so many of the tokens that are left for it and the evidence."""
 BETWEEN_SECTIONS = "\n\n"
 
 NOTICE = (
@@ -114,6 +118,8 @@ class ContextMaterial:
     evidence: Sequence[Candidate]
     neighbours: Sequence[Candidate]
     reserve: Sequence[Candidate] = ()
+    profile: Mapping[str, Any] | None = None
+    """Preferences, style and expertise of the user, if the recall opened them."""
     injected: Sequence[str] = ()
     """Keys in the conversation's ledger, to show where nothing is recalled."""
 
@@ -144,8 +150,8 @@ class ContextMaterial:
 class RenderedContext:
     """A context's text, the memories in it in its order, and its tokens.
 
-    `is_truncated` is True if working memory or a similar episode had no room, `is_late` if the deadline passed before
-    all evidence was considered, `is_taken` if others injected all of it meanwhile.
+    `is_truncated` is True if working memory, the profile or a similar episode had no room, `is_late` if the deadline
+    passed before all evidence was considered, `is_taken` if others injected all of it meanwhile.
     """
 
     text: str
@@ -244,6 +250,9 @@ def render_sections(
     shown, neighbours = (
         [note for note in notes if costs.text(note)] for notes in (material.evidence, material.neighbours)
     )
+    full_profile = render_profile(format_profile(material.profile)) if material.profile else ""
+    profile = truncate_section(full_profile, left // PROFILE_SHARE, costs.count)
+    left -= costs.count(profile)
     budget = left - costs.count(render_passages([]))
     packed = pack_passages(shown, neighbours, budget=budget, costs=costs, deadline=limits.deadline, kept=kept)
     passages = [
@@ -251,13 +260,14 @@ def render_sections(
         for passage in packed.passages
     ]
     evidence = render_passages(passages) if passages else ""
-    sections = [NOTICE, working, injected, episodic, evidence] if working or injected or episodic or evidence else []
-    text = BETWEEN_SECTIONS.join(filter(None, sections))
+    sections = list(filter(None, [working, injected, episodic, profile, evidence]))
+    text = BETWEEN_SECTIONS.join([NOTICE, *sections]) if sections else ""
     return RenderedContext(
         text=text,
         items=[*episodes, *(note for passage in packed.passages for note in passage.notes)],
         tokens=costs.count(text),
-        is_truncated=(working, injected) != (full, ledger) or len(episodes) < len(material.episodes),
+        is_truncated=(working, injected, profile) != (full, ledger, full_profile)
+        or len(episodes) < len(material.episodes),
         is_late=packed.is_late,
     )
 

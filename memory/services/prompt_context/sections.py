@@ -8,10 +8,9 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from memory.services.prompt_context.quoting import (
-    fence_value,
-    format_label,
-)
+from memory.extraction.rules.statements import LIKINGS
+from memory.extraction.turn_slots import format_value
+from memory.services.prompt_context.quoting import PLAIN_NAME, clean_line, fence_value, format_label
 from memory.tokens import BYTES_PER_TOKEN
 
 WORKING_FIELDS = {
@@ -28,6 +27,10 @@ MIN_FIELD_CHARACTERS = 20
 CUT_MARK = " …"
 MAX_WORD_CHARACTERS = 50
 """Longer words are cut, like those of scripts that put no spaces between words."""
+TASTES = list(LIKINGS.values())
+"""Values of preferences that do not bear on every answer."""
+
+MAX_PROFILE_ENTRIES, MAX_ENTRY_CHARACTERS = 50, 300
 CountTokens = Callable[[str], int]
 
 
@@ -56,6 +59,27 @@ def fit_working_memory(fields: Sequence[tuple[str, str]], room: int, count: Coun
         # too many fields: the last ones have no room
         return truncate_section(render_working_memory(cut_fields(fields, MIN_FIELD_CHARACTERS)), room, count)
     return render_working_memory(cut_fields(fields, low))
+
+
+def format_profile(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the label and the text of each entry of a user's profile that bears on any answer.
+
+    These are styles, preferences and areas of expertise, without tastes ("coffee: likes"), which a recall finds when a
+    question is about them.
+    """
+    preferences = [item for item in profile["preferences"].items() if item[1] not in TASTES]
+    entries = [*profile["communication_style"].items(), *preferences, ("knows", profile["expertise_areas"])]
+    texts = [
+        (format_label(name, plain=PLAIN_NAME), clean_line(format_value(value)))
+        for name, value in entries
+        if value not in (None, "", [], {})
+    ]
+    shown = [(label, text) for label, text in texts if text][:MAX_PROFILE_ENTRIES]
+    return cut_fields(shown, MAX_ENTRY_CHARACTERS)
+
+
+def render_profile(entries: Sequence[tuple[str, str]]) -> str:
+    return render_to_string("context/user_profile.txt", {"preferences": entries}).strip() if entries else ""
 
 
 def cut_fields(fields: Sequence[tuple[str, str]], characters: int) -> list[tuple[str, str]]:
