@@ -13,7 +13,7 @@ from tests.memory.admin.pages import list_url
 from tests.memory.episodes import draft, store
 from tests.memory.turns import talk
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 AXE: dict[str, Any] = {"light": (), "dark": ("color-contrast",)}
 

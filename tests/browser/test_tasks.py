@@ -14,7 +14,7 @@ from tests.browser.pictures import PICTURES, shrink_picture
 from tests.browser.scene import Scene, build_scene
 from tests.browser.visits import Visitor
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -23,6 +23,11 @@ def empty_database() -> Iterator[None]:
 def new_database(suffix: str, *, template: str = "template1") -> Iterator[str]:
     """Create a database as a copy of another, and yield its name. It is dropped at the end of the block."""
     name = f"{connection.settings_dict['NAME']}_{suffix}"
+    # sessions of processes that were killed, and connections that were closed, end a moment later
+    wait_for(
+        f"SELECT WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '{template}'"
+        " AND backend_type = 'client backend' AND pid <> pg_backend_pid())"
+    )
     with connection.cursor() as cursor:
         cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
     try:

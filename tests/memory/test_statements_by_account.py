@@ -249,7 +249,6 @@ def work(paths: HotPaths, account: Account) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
 def test_every_statement_of_requests_and_jobs_says_the_account_of_its_tables(paths: HotPaths, account: Account) -> None:
     with statements_captured() as statements:

@@ -91,8 +91,8 @@ def test_a_filtered_search_matches_an_exact_one_with_either_index_method(crowd: 
     for method in (Hnsw(), IvfFlat()):
         build(method)
         for agent_id in ("small", "medium", "large", ""):
-            assert recall(Owner(account_id=crowd.id, agent_id=agent_id), questions) >= 0.98, (method.name, agent_id)
-        assert recall(Owner(account_id=crowd.id, agent_id="large", user_id="ana"), questions) >= 0.98, method.name
+            assert recall(Owner(account_id=crowd.id, agent_id=agent_id), questions) >= 0.95, (method.name, agent_id)
+        assert recall(Owner(account_id=crowd.id, agent_id="large", user_id="ana"), questions) >= 0.95, method.name
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from tests.replica import replica as replica
 from tests.replica import replica_server as replica_server
 from tests.web_server import serve
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from memory_project.supervisor.log import format_as_json
 from tests.concurrency import PATIENCE_SECONDS
 from tests.web_server import database_url
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -87,7 +87,6 @@ def send_requests(former: Path, url: str, *, account: str) -> tuple[list[str], i
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.django_db
 def test_the_last_version_answers_on_this_schema_as_on_its_own(former: Path) -> None:
     with database_of(max(DUMPS, key=version_of)) as url:

@@ -61,7 +61,6 @@ def put(api: ServiceClient, path: str, **body: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_nothing_is_left_of_what_jobs_derived_from_an_erased_user(
     api: ServiceClient, account: Account, owner: Owner
 ) -> None:

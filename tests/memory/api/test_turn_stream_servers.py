@@ -40,8 +40,8 @@ def web(transactional_db: None, empty_redis: None, shared_server: SharedServers)
 @pytest.fixture
 def own_web(transactional_db: None, empty_redis: None) -> Iterator[WebServer]:
     """Start a server of its own, for what is measured of the server itself."""
-    with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(PAUSE_SECONDS)}) as server:
-        # the first request loads the whole API, for seconds on a busy machine, while its client's second runs
+    with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": "60"}) as server:
+        # the first request loads the whole API
         assert server.request("GET", "/api/v1/agents").status == 401
         yield server
 
@@ -90,19 +90,19 @@ class Peak:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
 def test_a_large_stream_is_stored_in_less_memory_than_its_size(own_web: WebServer, key: str, is_chunked: bool) -> None:
     body = body_of(line(number, content=f"message {number} {LONG}") for number in range(MANY))
     # what a batch takes is taken once
-    first = upload(own_web, key, body_of(line(number, content=LONG) for number in range(1_000)), length=None)
+    few = body_of(line(number, content=LONG) for number in range(1_000))
+    first = upload(own_web, key, few, length=None, timeout_seconds=240)
     assert first[0] == 201, first[1]
 
     with Peak(own_web.pid) as peak:
         length = None if is_chunked else len(body)
         # half a minute's work, or far longer while other tests run; the time is not checked
-        status, answer = upload(own_web, key, BytesIO(body), length=length, timeout_seconds=240)
+        status, answer = upload(own_web, key, BytesIO(body), length=length, timeout_seconds=500)
 
     assert status == 201
     assert [each["index"] for each in json.loads(answer)["turns"]] == list(range(1_000, 1_000 + MANY))
@@ -122,17 +122,17 @@ def slowly(pieces: Iterable[bytes], *, pause_seconds: float) -> Iterator[bytes]:
 def test_a_slow_but_steady_stream_is_stored_to_its_end(
     shared_server: SharedServers, empty_redis: None, key: str, is_chunked: bool
 ) -> None:
-    longest_pause = 2
+    longest_pause = 6
     web = shared_server({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(longest_pause)})
     body = body_of([line(0)])
     # far shorter than the longest, since a busy machine sleeps longer than it was asked to
-    pieces = slowly((body[at : at + 1] for at in range(len(body))), pause_seconds=0.16)
+    pieces = slowly((body[at : at + 1] for at in range(len(body))), pause_seconds=0.32)
 
     begun = time.monotonic()
     status, _answer = upload(web, key, pieces, length=None if is_chunked else len(body))
 
     assert (status, Turn.objects.count()) == (201, 1)
-    assert time.monotonic() - begun > 3 * longest_pause
+    assert time.monotonic() - begun > 2 * longest_pause
 
 
 def begin(web: WebServer, key: str, framing: str, data: bytes) -> socket.socket:
@@ -224,7 +224,10 @@ def test_a_stream_that_ends_midway_stores_nothing(web: WebServer, key: str, fram
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("chunk", [b"zz\r\n", b"5;=\r\nab", b"2\r\nabcd\r\n", b"-1\r\n"], ids=repr)
-def test_an_invalid_chunk_is_refused(web: WebServer, key: str, chunk: bytes) -> None:
+def test_an_invalid_chunk_is_refused(shared_server: SharedServers, empty_redis: None, key: str, chunk: bytes) -> None:
+    # whose clients may pause for long
+    web = shared_server({})
+
     with begin(web, key, "Transfer-Encoding: chunked", chunk) as wire:
         wire.shutdown(socket.SHUT_WR)
         answer = wire.recv(65_536)

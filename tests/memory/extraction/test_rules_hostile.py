@@ -153,8 +153,8 @@ def test_no_pattern_takes_long_over_any_sentence() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["I bought a car yesterday. ", "Rita Bell, ", '"', " ", "My friend Al and "])
 def test_a_megabyte_takes_bounded_time(text: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
 
     said((text * 1_000_000)[:1_000_000], speaker="Lena")
 
-    assert time.monotonic() - began < 60
+    assert time.thread_time() - began < 60

@@ -144,7 +144,6 @@ def fill(caller: Caller) -> str:
     return str(called["id"])
 
 
-@pytest.mark.timeout(400)
 def test_a_restored_service_answers_as_it_did_at_the_backup(account: Account, tmp_path: Path) -> None:
     key = issue_key(account, scopes=READ_WRITE_OPERATE).secret
     here = {"DATABASE_URL": database_url()}

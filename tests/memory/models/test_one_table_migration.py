@@ -109,7 +109,8 @@ def test_copying_goes_on_after_the_process_was_killed() -> None:
         with subprocess.Popen(command, env=os.environ | {"DATABASE_URL": url}) as migration:
             try:
                 wait_for(
-                    "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE memories%'"
+                    "SELECT FROM pg_stat_activity WHERE datname = current_database()"
+                    " AND wait_event_type = 'Lock' AND query LIKE 'UPDATE memories%'"
                 )
             finally:
                 # SIGKILL

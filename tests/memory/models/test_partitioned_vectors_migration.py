@@ -160,7 +160,10 @@ def test_it_goes_on_after_the_process_was_killed() -> None:
         writer.execute("UPDATE memory_vectors SET live = live")
         with subprocess.Popen(command, env=os.environ | {"DATABASE_URL": url}) as process:
             try:
-                wait_for("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'LOCK TABLE%'")
+                wait_for(
+                    "SELECT FROM pg_stat_activity WHERE datname = current_database()"
+                    " AND wait_event_type = 'Lock' AND query LIKE 'LOCK TABLE%'"
+                )
             finally:
                 # SIGKILL
                 process.kill()

@@ -183,7 +183,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Retriever:
 def test_a_slow_retriever_finishes_and_later_ones_are_dropped(owner: Owner, slow: Retriever) -> None:
     node(owner, "found late")
     node(owner, "pinned", pinned=True)
-    soon = recall_context(owner, deadline=Deadline.after(2))
+    soon = recall_context(owner, deadline=Deadline.after(6))
 
     some = gather_candidates(owner, EVER, NO_ANALYSIS, [slow, RETRIEVERS["temporal"], RETRIEVERS["pinned"]], soon)
 

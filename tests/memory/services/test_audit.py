@@ -199,7 +199,7 @@ def test_a_job_killed_between_rows_and_lines_doubles_nothing(reader: Owner) -> N
     make_partition(timezone.now())
     read(reader)
 
-    killed = subprocess.run([sys.executable, "-c", WRITE_AND_DIE], env=environment(), check=False, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", WRITE_AND_DIE], env=environment(), check=False, timeout=200)
 
     assert (killed.returncode, AuditEntry.objects.count(), count_waiting_reads()) == (-9, 1, 1)
     assert write() == (1, 0)

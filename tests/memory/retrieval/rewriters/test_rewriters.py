@@ -84,8 +84,9 @@ def test_rewriting_a_repetitive_text_takes_less_than_half_a_second(length: int) 
         find_dates(text, at=NOW, tense=Tense.PAST)
         return time.thread_time() - started
 
-    # the quicker of two runs: one may have to collect the garbage of all tests before
-    assert max(min(cpu_seconds(part) for _ in range(2)) for part in REPEATED) < 0.5
+    for part in REPEATED:
+        # one run of five will do: others may have to collect the garbage of all tests before
+        assert any(cpu_seconds(part) < 0.5 for _ in range(5)), part
 
 
 @pytest.mark.parametrize(

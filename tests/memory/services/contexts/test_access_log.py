@@ -130,7 +130,7 @@ def test_a_line_that_was_sent_twice_counts_once(owner: Owner, context: Persisten
 def test_lines_read_again_after_a_kill_change_nothing(owner: Owner, context: PersistentContext) -> None:
     rows = keep(owner, context, entry("one"), entry("two"))
     read(owner, *rows)
-    killed = subprocess.run([sys.executable, "-c", WRITE_AND_DIE], env=environment(), check=False, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", WRITE_AND_DIE], env=environment(), check=False, timeout=200)
     assert (killed.returncode, count_waiting_access_lines(), len(logged())) == (-9, 2, 2)
 
     again = write()

@@ -166,7 +166,7 @@ def test_a_restore_killed_in_the_middle_changes_nothing(owner: Owner, statement:
 
     ids = [str(owner.account_id), str(context.id), str(snapshot_id)]
     command = [sys.executable, "-c", RESTORE_AND_DIE, *ids, statement]
-    killed = subprocess.run(command, env=environment(), check=False, timeout=60)
+    killed = subprocess.run(command, env=environment(), check=False, timeout=200)
 
     assert killed.returncode == -9
     assert (held(context), history(context)) == as_it_was

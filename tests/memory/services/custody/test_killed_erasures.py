@@ -17,7 +17,7 @@ from tests.memory.facts import know
 from tests.memory.maintenance.workers import environment
 from tests.memory.turns import say, turn
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 CONVERSATIONS = 12
 KILLS = 5

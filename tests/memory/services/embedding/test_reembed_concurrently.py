@@ -137,8 +137,8 @@ def test_searches_and_writes_go_on_through_a_change_that_is_killed_twice(owner: 
             killed_after(endpoint, lambda: embedded_by(BIG.name) > WRITTEN_BEFORE // 5)
             killed_after(endpoint, lambda: embedded_by(BIG.name) > WRITTEN_BEFORE * 3 // 4)
             last = run_command(endpoint)
-            printed, _ = last.communicate(timeout=2 * PATIENCE_SECONDS)
-            time.sleep(3 * conf.EMBEDDING_STATE_SECONDS)
+            printed, _ = last.communicate(timeout=5 * PATIENCE_SECONDS)
+            wait_until(lambda: BIG.name in others.models)
             change_to_small_again()
             time.sleep(3 * conf.EMBEDDING_STATE_SECONDS)
         finally:

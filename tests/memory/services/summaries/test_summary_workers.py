@@ -122,9 +122,11 @@ def test_a_worker_with_an_expired_lease_does_not_overwrite_its_successor(
 
 @pytest.mark.slow
 def test_a_lease_is_extended_while_a_message_is_summarized_in_pieces(
-    owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
+    owner: Owner, language_model_server: LanguageModelServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 3)
+    settings.LANGUAGE_MODEL_TIMEOUT_SECONDS = PATIENCE_SECONDS
+    language_model.cache_clear()
+    monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 12)
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
     say(owner, turn("word " * 1_250))
     request_summary(owner, "c1", now=NOW)
@@ -136,7 +138,7 @@ def test_a_lease_is_extended_while_a_message_is_summarized_in_pieces(
         ahead.append(until - NOW - timedelta(seconds=time.monotonic() - began))
 
     def answer(asked: Asked) -> Any:
-        time.sleep(0.9)
+        time.sleep(3.6)
         over_own_connection(look)
         return language_model_server.answer_well(asked)
 
@@ -145,7 +147,7 @@ def test_a_lease_is_extended_while_a_message_is_summarized_in_pieces(
     assert summarize() == ONE_STORED
     assert len(ahead) == 4
     # renewed every third, never for longer than a lease
-    assert timedelta(seconds=0.3) < min(ahead) < max(ahead) < timedelta(seconds=3.3)
+    assert timedelta(seconds=0.3) < min(ahead) < max(ahead) < timedelta(seconds=12.3)
 
 
 def test_a_finished_summary_does_not_wait_for_a_message_in_pieces(

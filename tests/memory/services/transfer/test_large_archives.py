@@ -4,10 +4,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from memory.models import Account, Memory
 from memory.owner import Owner
@@ -26,6 +27,15 @@ django.setup()
 call_command(*sys.argv[1:])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
+SLOW_IMPORT = MANAGE.replace(
+    "call_command(",
+    """
+from time import sleep
+from memory.services.transfer import load
+keep_place = load.keep_place
+load.keep_place = lambda *place: (keep_place(*place), sleep(1))
+call_command(""",
+)
 FEW, MANY = 300, 30_000
 MULTIPLY = """
 INSERT INTO memories (id, account_id, kind, identity, agent_id, user_id, channel, conversation_id, text, language,
@@ -69,13 +79,18 @@ def test_memory_stays_flat_however_large_the_archive_is(empty_redis: None, tmp_p
         assert many - few < 24_000, peaks
 
 
-def run_and_kill(is_due: Callable[[], bool], *arguments: str) -> None:
+def run_and_kill(is_due: Callable[[], bool], *arguments: str, code: str = MANAGE) -> None:
     """Run a command until it has come as far as wanted, and kill it there."""
-    with subprocess.Popen([sys.executable, "-c", MANAGE, *arguments], env=environment()) as process:
+    environ = environment() | {"MEMORY_LOCK_TIMEOUT_SECONDS": "0"}
+    with subprocess.Popen([sys.executable, "-c", code, *arguments], env=environ) as process:
         while not is_due():
             assert process.poll() is None, "It ended before it was to be killed."
             time.sleep(0.005)
         process.kill()
+
+
+def has_memories(account: Account, number: int) -> bool:
+    return Memory.objects.filter(account=account).count() >= number
 
 
 def test_a_killed_import_goes_on_where_it_was(owner: Owner, empty_redis: None, tmp_path: Path) -> None:
@@ -87,7 +102,7 @@ def test_a_killed_import_goes_on_where_it_was(owner: Owner, empty_redis: None, t
     command = ("import_archive", str(path), "--account", "copy")
 
     for number in (1, 1_000, 2_000, 3_000):
-        run_and_kill(lambda: Memory.objects.filter(account=copy).count() >= number, *command)  # noqa: B023
+        run_and_kill(partial(has_memories, copy, number), *command, code=SLOW_IMPORT)
     manage(*command)
 
     assert count_rows(copy.id) == count_rows(owner.account_id) | {"memory_vectors": 0}
@@ -99,7 +114,10 @@ def test_a_killed_export_leaves_no_file(owner: Owner, empty_redis: None, tmp_pat
 
     command = ("export_archive", "--account", "workshop", "--output", str(path))
 
-    run_and_kill(lambda: any(tmp_path.glob(".archive.zip.*")), *command)
+    with transaction.atomic(), connection.cursor() as cursor:
+        # of the last tables: it comes no further
+        cursor.execute("LOCK TABLE turn_records IN ACCESS EXCLUSIVE MODE")
+        run_and_kill(lambda: any(tmp_path.glob(".archive.zip.*")), *command)
     assert not path.exists()
     manage(*command)
 

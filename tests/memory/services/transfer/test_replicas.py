@@ -35,7 +35,7 @@ from tests.replica import registered as registered
 from tests.replica import replica as replica
 from tests.replica import replica_server as replica_server
 
-pytestmark = [with_replica, pytest.mark.timeout(300)]
+pytestmark = [with_replica, pytest.mark.timeout(600)]
 
 COUNT_EXPORTS = """
 SELECT count(*) FROM pg_stat_activity
@@ -49,6 +49,8 @@ SCOPES: list[Any] = [{}, {"user_id": "ana"}, {"agent_id": "assistant"}]
 def standby(replica: Replica, registered: ReplicaServer, monkeypatch: pytest.MonkeyPatch) -> ReplicaServer:
     # tests beside it write as much as the replica has to replay
     monkeypatch.setattr(module, "MAX_WAIT_SECONDS", PATIENCE_SECONDS)
+    # and connections to it are slow to open beside them
+    monkeypatch.setattr(module, "CONNECT_SECONDS", PATIENCE_SECONDS)
     return registered
 
 

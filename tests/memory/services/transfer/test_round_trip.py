@@ -12,7 +12,7 @@ from memory.services.memories.links import REPLACES
 from tests.embedding_server import EmbeddingServer
 from tests.memory.transfers import count_rows, empty_account, export_bytes, fill_account, import_bytes
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def read_manifest(archive: bytes) -> dict[str, int]:
