@@ -262,6 +262,7 @@ LINES = (
     r"\s*(?:human|user) ?:[^\n]{1,500}\n+\s*assistant ?:",
 )
 _LINE = re.compile(rf"^(?:{'|'.join(LINES)})", re.MULTILINE)
+_SPEAKERS = re.compile(r"^(?:user|assistant): ", re.MULTILINE)
 CUE_CHARACTERS = 4
 _WORD_STARTS = re.compile(rf"\b[^\W_]{{1,{CUE_CHARACTERS}}}")
 _OTHER_LETTERS = re.compile("[\u0370-\u1cff\u3040-\ud7ff]")
@@ -278,8 +279,13 @@ _cached_findings: dict[bytes, bool] = {}
 """Findings by digest of the text, so that no text stays here after its erasure."""
 
 
-def gives_instructions(text: str) -> bool:
-    """Return True if the text gives orders to the model that reads it. Takes time linear in its length."""
+def gives_instructions(text: str, *, is_summary: bool = False) -> bool:
+    """Return True if the text gives orders to the model that reads it. Takes time linear in its length.
+
+    Lines of a summary begin with their speakers, which in other texts looks like a conversation made up for the model.
+    """
+    if is_summary:
+        text = _SPEAKERS.sub("", text)
     if len(text) > MAX_HEAD_CHARACTERS + MAX_TAIL_CHARACTERS:
         text = f"{text[:MAX_HEAD_CHARACTERS]}\n{text[-MAX_TAIL_CHARACTERS:]}"
     digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()

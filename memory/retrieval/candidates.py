@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.instructions import INSTRUCTION_FLAG, gives_instructions
+from memory.kinds import spec_of
 from memory.models import Kind
 from memory.tokens import estimate_tokens
 
@@ -135,7 +136,8 @@ class Candidate:
     def flags(self) -> list[str]:
         """Warnings for readers: INSTRUCTION_FLAG or nothing. Read them once a long text is known whole."""
         if self.gives_orders is None:
-            self.gives_orders = gives_instructions(self.text)
+            is_summary = spec_of(self.kind).prompt_quote == "summary"
+            self.gives_orders = gives_instructions(self.text, is_summary=is_summary)
         return [INSTRUCTION_FLAG] if self.gives_orders else []
 
     def apply_factor(self, name: str, factor: float, reason: str = "") -> None:

@@ -24,6 +24,6 @@ def preference_of(statement: Statement) -> Mapping[str, str]:
         return {statement.topic: statement.liking}
     meaning = read_meaning(statement.claim).parts
     if meaning is not None and meaning.attribute == "diet":
-        return {} if meaning.is_end else {"diet": meaning.value}
+        return {} if meaning.is_end else {meaning.value: HELD}
     verb, _, words = statement.claim.removeprefix(f"{statement.subject} ").partition(" ")
     return {words: HELD} if verb in ("is", "has") and _HARMFUL.fullmatch(words) else {}

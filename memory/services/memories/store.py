@@ -183,7 +183,8 @@ def quarantine_instructions(owner: Owner, rows: Sequence[MemoryRow]) -> None:
 
 
 def gives_orders(row: MemoryRow, text: str) -> bool:
-    return row.kind != Kind.GOAL and gives_instructions(text)
+    is_summary = spec_of(row.kind).prompt_quote == "summary"
+    return row.kind != Kind.GOAL and gives_instructions(text, is_summary=is_summary)
 
 
 def mark_secrets(rows: Iterable[MemoryRow]) -> None:

@@ -10,6 +10,7 @@ from django.template.loader import render_to_string
 
 from memory.extraction.rules.statements import LIKINGS
 from memory.extraction.turn_slots import format_value
+from memory.instructions import gives_instructions
 from memory.services.prompt_context.quoting import PLAIN_NAME, clean_line, fence_value, format_label
 from memory.tokens import BYTES_PER_TOKEN
 
@@ -65,7 +66,7 @@ def format_profile(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the label and the text of each entry of a user's profile that bears on any answer.
 
     These are styles, preferences and areas of expertise, without tastes ("coffee: likes"), which a recall finds when a
-    question is about them.
+    question is about them, and without what gives orders to the model.
     """
     preferences = [item for item in profile["preferences"].items() if item[1] not in TASTES]
     entries = [*profile["communication_style"].items(), *preferences, ("knows", profile["expertise_areas"])]
@@ -74,7 +75,7 @@ def format_profile(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, value in entries
         if value not in (None, "", [], {})
     ]
-    shown = [(label, text) for label, text in texts if text][:MAX_PROFILE_ENTRIES]
+    shown = [each for each in texts if each[1] and not gives_instructions(": ".join(each))][:MAX_PROFILE_ENTRIES]
     return cut_fields(shown, MAX_ENTRY_CHARACTERS)
 
 
