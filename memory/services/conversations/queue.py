@@ -350,7 +350,8 @@ class BatchResult:
 
 def turns_between(claim: Claim, start: int, stop: int) -> QuerySet[Turn]:
     rows = visible_turns(Owner(account_id=claim.conversation.account_id))
-    return rows.filter(log=claim.conversation, quarantined=False, index__gte=start, index__lt=stop).order_by("index")
+    rows = rows.filter(log=claim.conversation, quarantined=False, buried=False)
+    return rows.filter(index__gte=start, index__lt=stop).order_by("index")
 
 
 def read_turns_within(rows: QuerySet[Turn], *, max_tokens: int) -> list[Turn]:

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
 
 from memory.kinds import Kind
-from memory.models import Conversation, EpisodicMemory, Link, Memory, Turn
+from memory.models import Conversation, Link, Memory, Turn
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
@@ -37,7 +36,7 @@ from memory.services.memories.correct import chunk_ids, delete_together, erase_m
 from memory.services.memories.lifecycle import lock_conversations
 from memory.services.memories.store import TextUpdate, audit_memories, update_texts
 from memory.services.profiles import forget_preferences
-from memory.services.summaries.store import LOG, SUMMARIES
+from memory.services.summaries.store import summaries_of_logs, summarize_again
 from memory.services.turns import clear_session_buffers, strip_payload_text
 from memory.services.work_episodes.propagate import find_conversations_of_work, find_mentioning_episodes
 
@@ -89,9 +88,8 @@ def find_derived(account_id: UUID, memory_ids: Collection[UUID]) -> set[UUID]:
     """Return these memories of the account with all that goes along with them."""
     found = set(memory_ids)
     logs = Turn.objects.filter(account_id=account_id, id__in=found).order_by().values_list("log_id", flat=True)
-    if named := [str(log) for log in logs.distinct()]:
-        summaries = EpisodicMemory.objects.filter(account_id=account_id, source__in=SUMMARIES)
-        found |= set(summaries.filter(**{f"metadata__{LOG}__in": named}).values_list("id", flat=True))
+    if named := list(logs.distinct()):
+        found |= set(summaries_of_logs(account_id, named).values_list("id", flat=True))
     parameters: dict[str, Any] = {"account_id": account_id, "extracted": EXTRACTED_SOURCE}
     parameters |= {"repeating": REPEATING_KINDS, "own": OWN_KINDS}
     while new := {row[0] for row in fetch_rows(FIND_DERIVED, parameters | {"ids": list(found)})}:
@@ -202,8 +200,7 @@ def blank_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> Non
         "UPDATE memories SET source_turn_id = NULL WHERE account_id = %s AND source_turn_id = ANY(%s)",
         [owner.account_id, list(turn_ids)],
     )
-    again = Conversation.objects.filter(account_id=owner.account_id, id__in=logs, summarized_count__gt=0)
-    again.update(summarized_count=0, summarize_to=F("turn_count"), summarize_after=now, summary_lease_until=None)
+    summarize_again(owner.account_id, logs, now=now)
     Conversation.objects.filter(account_id=owner.account_id, id__in=logs).update(saved_session=None, saved_at=None)
     clear_session_buffers(owner, turn_ids)
     audit_memories(owner, "delete", turns)

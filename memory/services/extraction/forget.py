@@ -2,7 +2,8 @@
 
 The facts that rest on what this user said before alone, and say what is to be forgotten, are retracted: nothing is
 erased, and they are learned again once the user says it again. The turns that say it and the turn that asks are buried
-unless they say something else: no search finds them, and lists show them. Erasure is for staff and the API.
+unless they say something else: no search finds them, and lists show them. Their conversations are summarized again
+without them, and entities that nothing else mentions are archived. Erasure is for staff and the API.
 
 Where no fact fits, too many do, a turn that says more still says it, or the account does not prefer what is new, the
 request waits in the inbox of staff (`ForgetState.OPEN` in the metadata of the turn).
@@ -15,6 +16,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from memory.audit import record_audit
 from memory.errors import require_found
@@ -25,7 +27,7 @@ from memory.extraction.rules import RuleExtractor
 from memory.extraction.rules.names import personal_name
 from memory.extraction.rules.subjects import THE_USER
 from memory.extraction.statement_words import says_no_more
-from memory.models import Fact, Kind, Link, Turn
+from memory.models import Entity, Fact, Kind, Link, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.services.entities.resolve import filter_by_holder
@@ -33,7 +35,7 @@ from memory.services.facts.contradict import MAX_CANDIDATES, find_policy
 from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.store import end_beliefs
 from memory.services.memories.correct import mark_memories
-from memory.services.memories.links import DERIVED_FROM
+from memory.services.memories.links import ABOUT, DERIVED_FROM, MENTIONS
 from memory.services.memories.store import audit_memories
 from memory.services.profiles import forget_preferences
 
@@ -42,6 +44,7 @@ MAX_FORGOTTEN = 20
 FORGET_KEY = "forget_request"
 """The key in the metadata of a turn that asked to forget something."""
 
+NAMING = (ABOUT, MENTIONS)
 SAID_COLUMNS = ("role", "name", "user_id", "event_time", "log_id", "index", "buried")
 
 
@@ -181,6 +184,7 @@ def forget_requested(
     note_requests(owner, asked, done)
     only_asking = dict.fromkeys(each.turn.id for each in asked if only_asks_to_forget(each.turn.text))
     mark_memories(owner, [*silent, *only_asking], mark="bury", now=now)
+    mark_memories(owner, find_forgotten_entities(owner, [*silent, *retracted]), mark="archive", now=now)
     forget_preferences(owner, ended, now=now)
     return {fact.id for fact in ended}
 
@@ -216,6 +220,22 @@ def find_silent(owner: Owner, evidence: dict[UUID, list[Turn]], retracted: dict[
     telling = links.filter(source_id__in=believed.values("id")).values("target_id")
     others = Turn.objects.filter(account_id=owner.account_id, id__in=claims).exclude(id__in=telling)
     return [turn_id for turn_id, text in others.values_list("id", "text") if says_no_more(text, claims[turn_id])]
+
+
+def find_forgotten_entities(owner: Owner, forgotten: Collection[UUID]) -> list[UUID]:
+    """Return the learned entities that only these turns and facts name, and what is buried or retracted already."""
+    links = Link.objects.filter(account_id=owner.account_id)
+    named = set(links.filter(type__in=NAMING, source_id__in=forgotten).values_list("target_id", flat=True))
+    if not named:
+        return []
+    retracted = Fact.objects.filter(account_id=owner.account_id, status=Fact.Status.RETRACTED)
+    others = links.exclude(source_id__in=forgotten).exclude(source__buried=True)
+    others = others.exclude(source_id__in=retracted.values("id")).filter(
+        Q(target_id__in=named) | Q(source_id__in=named)
+    )
+    kept = {end for ends in others.values_list("source_id", "target_id") for end in ends}
+    learned = Entity.objects.filter(account_id=owner.account_id, source=EXTRACTED_SOURCE, pinned=False)
+    return list(learned.filter(pk__in=named - kept).values_list("pk", flat=True))
 
 
 def note_requests(owner: Owner, asked: Sequence[AskedToForget], done: dict[int, bool]) -> None:

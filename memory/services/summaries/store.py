@@ -6,7 +6,7 @@ agent that takes part.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
@@ -82,6 +82,7 @@ def live_summaries(
         Exists(own),
         archived=False,
         quarantined=False,
+        buried=False,
     )
     return cast("QuerySet[EpisodicMemory]", rows)
 
@@ -107,6 +108,18 @@ def summary_episodes(account_id: UUID, conversation_ids: Sequence[str]) -> Any:
     """Return all episodes made as summaries, superseded ones included; the alias `log` is their conversation's key."""
     rows = EpisodicMemory.objects.alias(log=KeyTextTransform(LOG, "metadata"))
     return rows.filter(account_id=account_id, source__in=SUMMARIES, conversation_id__in=conversation_ids)
+
+
+def summaries_of_logs(account_id: UUID, logs: Iterable[UUID]) -> QuerySet[EpisodicMemory]:
+    """Return all copies of all summaries of these conversations, former ones included."""
+    rows = EpisodicMemory.objects.filter(account_id=account_id, source__in=SUMMARIES)
+    return rows.filter(**{f"metadata__{LOG}__in": [str(log) for log in logs]})
+
+
+def summarize_again(account_id: UUID, logs: Collection[UUID], *, now: datetime) -> None:
+    """Queue summaries of all turns of these conversations, as far as they were summarized. Locks them."""
+    rows = Conversation.objects.filter(account_id=account_id, id__in=logs, summarized_count__gt=0)
+    rows.update(summarized_count=0, summarize_to=F("turn_count"), summarize_after=now, summary_lease_until=None)
 
 
 def current_summary(conversation: Conversation) -> EpisodicMemory | None:

@@ -5,12 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from memory.models import Account, Conversation, Fact, Turn, UserProfile
+from memory.models import Account, Conversation, EpisodicMemory, Fact, Turn, UserProfile
 from memory.owner import Owner
+from memory.services.conversations.end import end_conversation
 from memory.services.extraction.forget import FORGET_KEY, find_requests, forget_requested, read_evidence
+from memory.services.summaries.summarize import request_summary
 from tests.memory.episodes import NOW
-from tests.memory.knowledge import TURN_TIME, claims, extract_all, say_sentences
+from tests.memory.knowledge import TURN_TIME, claims, entities, extract_all, say_sentences
 from tests.memory.recalls import found_by_words
+from tests.memory.summaries import summarize
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -28,6 +31,17 @@ def say_one(owner: Owner, *sentences: str, days: int, name: str = "") -> None:
     at = TURN_TIME + timedelta(days=days)
     say_sentences(owner, *sentences, name=name, conversation_id=f"day-{days}", at=at)
     extract_all(NOW)
+
+
+def end_and_summarize(owner: Owner, conversation_id: str) -> list[str]:
+    end_conversation(owner, conversation_id, outcome="", now=NOW)
+    request_summary(owner, conversation_id, now=NOW)
+    summarize(NOW)
+    return found_episodes()
+
+
+def found_episodes() -> list[str]:
+    return list(EpisodicMemory.objects.filter(archived=False, buried=False).values_list("text", flat=True))
 
 
 def buried() -> list[str]:
@@ -53,6 +67,35 @@ def test_what_is_said_and_taken_back_at_once_is_forgotten(user: Owner) -> None:
 
     assert claims(status=Fact.Status.ACTIVE) == []
     assert [profile.preferences for profile in UserProfile.objects.all()] in ([], [{}])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_summary_that_repeats_it_is_made_again_without_it(user: Owner) -> None:
+    say_one(user, ADDRESS, "I live in Porto.", days=0)
+    assert end_and_summarize(user, "day-0") == [f"user: {ADDRESS}\nuser: I live in Porto."]
+
+    say_one(user, ASKS, days=5)
+    assert found_episodes() == []
+    summarize(NOW)
+
+    assert found_episodes() == ["user: I live in Porto."]
+
+
+def test_a_summary_that_is_made_later_does_not_repeat_it(user: Owner) -> None:
+    say_one(user, ADDRESS, "I live in Porto.", days=0)
+    say_one(user, ASKS, days=5)
+
+    assert end_and_summarize(user, "day-0") == ["user: I live in Porto."]
+
+
+def test_entities_that_nothing_else_names_are_archived_until_they_are_named_again(user: Owner) -> None:
+    say_one(user, ADDRESS, "I live in Porto.", days=0)
+    say_one(user, ASKS, days=5)
+    assert (set(entities(archived=True)), set(entities(archived=False))) == ({"Rose Street"}, {"Porto"})
+
+    say_one(user, "My office is on Rose Street.", days=9)
+
+    assert set(entities(archived=True)) == set()
 
 
 def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
