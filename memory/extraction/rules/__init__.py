@@ -65,6 +65,7 @@ from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.relations import read_introductions
+from memory.extraction.rules.specifics import capitalize_dates
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker
 from memory.extraction.rules.trivia import is_trivial
@@ -210,7 +211,7 @@ class _Reader:
             if gives_secret(sentence):
                 continue
             sentence, regions = set_regions_aside(sentence)
-            clauses = clauses_of(restate_changed_contact(sentence))
+            clauses = clauses_of(capitalize_dates(restate_changed_contact(sentence)))
             said = ClauseContext(
                 clause=clauses[0],
                 turn=turn,
