@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has_street
 from memory.extraction.rules.denials import denied_claims
 from memory.extraction.rules.owner_claims import read_owner
 from memory.extraction.rules.quantities import is_alike, is_generic, read_quantity, unit_of
@@ -80,8 +81,8 @@ def _ends(attribute: str, pattern: str) -> _Reader:
 
 
 _READERS = (
-    _ends("residence", rf"(?:used to live|no longer lives?) in {_VALUE}"),
-    _holds("residence", rf"{_NOW}(?:lives?|resides?) in {_VALUE}(?: now)?"),
+    _ends("residence", rf"(?:used to live|no longer lives?) (?:in|at{NUMBERED}) {_VALUE}"),
+    _holds("residence", rf"{_NOW}(?:lives?|resides?) (?:in|at{NUMBERED}) {_VALUE}(?: now)?"),
     _holds("residence", rf"is {_NOW}based in {_VALUE}(?: now)?"),
     _ends("residence", rf"is no longer based in {_VALUE}"),
     _holds("residence", rf"(?:has |have )?moved (?:back )?to {_VALUE}", is_change=True),
@@ -219,7 +220,9 @@ def _read_owned(claim: str, only_relations: frozenset[str]) -> ClaimParts | None
         return None
     what = match["what"].replace("favourite", "favorite")
     newer = what.removeprefix("new ")
-    if what.startswith("favorite "):
+    if newer in ("address", "home address") and re.match(NUMBERED, f" {match['value']}"):
+        attribute = "residence"
+    elif what.startswith("favorite "):
         attribute = f"favorite:{what.removeprefix('favorite ')}"
     elif newer in only_relations or newer in _CONTACTS:
         attribute = f"only:{newer}"
@@ -358,6 +361,8 @@ def differs(new: ClaimParts, old: ClaimParts) -> bool:
     words_of_ours, words_of_theirs = (set(re.findall(r"\w+", value)) for value in (ours, theirs))
     if words_of_ours <= words_of_theirs or words_of_theirs <= words_of_ours:
         return False
+    if new.attribute == "residence" and (has_street(ours) or has_street(theirs)):
+        return are_other_addresses(ours, theirs)
     if new.attribute == "residence":
         return _are_names(new, old) and (ours in _COUNTRIES) == (theirs in _COUNTRIES)
     if new.attribute == "employer":
