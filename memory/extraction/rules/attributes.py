@@ -369,9 +369,14 @@ def differs(new: ClaimParts, old: ClaimParts) -> bool:
         return _are_names(new, old) and not (_SIDELINE.search(new.value) or _SIDELINE.search(old.value))
     if new.attribute in ("identifier", "version") and not is_alike(new.value, old.value):
         return new.attribute == "version" and new.is_change
-    if new.attribute == "amount" and unit_of(ours) and unit_of(theirs) and unit_of(ours) != unit_of(theirs):
+    if new.attribute == "amount" and not _are_comparable(new, unit_of(ours), unit_of(theirs)):
         return False
     return new.attribute not in _OF_THINGS or new.is_change or not is_generic(new.subject)
+
+
+def _are_comparable(new: ClaimParts, ours: str, theirs: str) -> bool:
+    """Return True for the same units, one that is left out, and "£" for what was "£ a month" and has changed."""
+    return not (ours and theirs) or ours == theirs or (new.is_change and theirs.startswith(f"{ours} "))
 
 
 def _are_names(new: ClaimParts, old: ClaimParts) -> bool:
