@@ -38,10 +38,10 @@ _NEW_JOB = re.compile(
     re.IGNORECASE,
 )
 _NEW_AMOUNT = re.compile(
-    r"(?P<what>\S.{0,60}?) (?:(?:(?:is|are)(?: going to)?|will(?: be)?) )?(?:being )?"
-    r"(?:(?P<up>go(?:es|ing)? up|ris(?:es?|ing)|increas(?:es?|ed|ing)|raised)"
-    r"|(?P<down>go(?:es|ing)? down|drop(?:s|ping)?|fall(?:s|ing)?|decreas(?:es?|ed|ing)|lowered|reduced|cut)"
-    r"|chang(?:es?|ed|ing)) (?:from \S+ )?to "
+    r"(?P<what>\S.{0,60}?)(?<! was)(?<! were)(?<! been) (?:(?:is|are|will)(?: going to)? )?"
+    r"(?:(?P<up>go(?:es|ing)? up|ris(?:es?|ing)|increas(?:es?|ing)|(?:be|being) (?:raised|increased))"
+    r"|(?P<down>go(?:es|ing)? down|drop(?:s|ping)?|fall(?:s|ing)?|(?:be|being) (?:lowered|reduced|cut))"
+    r"|chang(?:es?|ing)|(?:be|being) changed) (?:from \S+ )?to "
     r"(?P<value>[$€£]?\d[\w.,]*(?: (?:an?|per) \w+)?)(?P<rest>,? \S.*)"
 )
 _FROM = re.compile(r"(?:from|starting|starting on|beginning|as of|as from) ", re.IGNORECASE)

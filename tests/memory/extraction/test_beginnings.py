@@ -115,6 +115,7 @@ def test_a_new_amount_begins_then_and_ends_the_former_one(known: str, text: str,
     [
         "My rent might go up to £995 from June.",
         "My rent went up to £995 in April.",
+        "My rent was raised to £995 from June.",
         "My weight goes up to 80 kg by June.",
     ],
 )
