@@ -9,6 +9,7 @@ and after the day; "two weeks ago" is the calendar week of the day 14 days befor
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
@@ -105,13 +106,17 @@ _NAMED_MONTH = "|".join(MONTHS)
 _MONTH = "|".join(f"{name}|{name[:3]}\\b\\.?" for name in MONTHS) + r"|Sept\b\.?"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
+_NEAR_YEAR = r"(?P<year>(?:last|this|next) year)"
 _AMOUNT = r"(?P<amount>[0-9]{1,3}|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
 _UNITS = r"(?P<unit>day|week(?:end)?|month|year)s?"
 _WEEKDAY = "|".join(WEEKDAYS)
 # "last Fri" is a day, "at last sat" is not
 _SHORT_WEEKDAY = r"(?-i:Mon|Tues?|Wed|Thurs?|Thu|Fri|Sat|Sun)"
 _WHEN = r"(?:(?:on|in|over|by|until|till|since|from|before|after) )?"
-_ON_WEEKDAY = rf"{_WHEN}(?:(?i:{_WEEKDAY}),? )?"
+_ON_WEEKDAY = rf"{_WHEN}(?:(?P<weekday>(?i:{_WEEKDAY})|{_SHORT_WEEKDAY}),? )?"
+# a month in lower case behind a weekday and a day is one: "monday 9 nov"
+_WITH_WEEKDAY = rf"{_WHEN}(?P<weekday>{_WEEKDAY}|mon|tues?|wed|thurs?|thu|fri|sat|sun),? "
+_NO_YEAR = r"(?P<year>)(?!,? (?:(?:19|20)[0-9]{2}|(?:last|this|next) year)\b)"
 
 _Resolve = Callable[[re.Match[str], date, Tense | None], tuple[date, DateUnit] | None]
 
@@ -213,10 +218,21 @@ def _month_number(match: re.Match[str]) -> int:
     return _MONTH_NUMBERS[match["month"].rstrip(".").lower()]
 
 
+def _year_number(words: str, day: date) -> int:
+    """Return the year that a number or "next year" is."""
+    return int(words) if words.isdecimal() else day.year + {"last": -1, "this": 0, "next": 1}[words.split()[0].lower()]
+
+
 def _day_of_month(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
+    """Resolve "3 May". A weekday tells the year whatever the tense, as the day has it in one of three years."""
     month, number = _month_number(match), int(match["day"])
     if match["year"]:
-        return date(int(match["year"]), month, number), DateUnit.DAY
+        return date(_year_number(match["year"], day), month, number), DateUnit.DAY
+    if match["weekday"]:
+        weekday = _weekday_number(match)
+        years = (year for year in range(day.year - 1, day.year + 2) if number <= monthrange(year, month)[1])
+        if found := [named for year in years if (named := date(year, month, number)).weekday() == weekday]:
+            return found[0], DateUnit.DAY
     return None if tense is None else (_nearest(day, tense, month, number), DateUnit.DAY)
 
 
@@ -228,8 +244,8 @@ def _nearest(day: date, tense: Tense, month: int, number: int = 1) -> date:
     return named if named >= day else date(day.year + 1, month, number)
 
 
-def _month_of_year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
-    return date(int(match["year"]), _month_number(match), 1), DateUnit.MONTH
+def _month_of_year(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+    return date(_year_number(match["year"], day), _month_number(match), 1), DateUnit.MONTH
 
 
 def _month_alone(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
@@ -262,8 +278,12 @@ def _unit_near_day(match: re.Match[str], day: date, _tense: Tense | None) -> tup
     return _shift(day, unit, shift[lead]), unit
 
 
+def _weekday_number(match: re.Match[str]) -> int:
+    return [name[:3] for name in WEEKDAYS].index(match["weekday"][:3].lower())
+
+
 def _weekday_near_day(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
-    number = [name[:3] for name in WEEKDAYS].index(match["weekday"][:3].lower())
+    number = _weekday_number(match)
     lead = " ".join((match["lead"] or "").lower().split())
     back, ahead = (day.weekday() - number - 1) % 7 + 1, (number - day.weekday() - 1) % 7 + 1
     if lead in ("last", "this past") or (not lead and tense is Tense.PAST):
@@ -277,7 +297,7 @@ def _weekday_of_month(match: re.Match[str], day: date, tense: Tense | None) -> t
     """Resolve "Tuesday the 14th": the nearest 14th that is a Tuesday, in one of four months."""
     if tense is None:
         return None
-    weekday, number = [name[:3] for name in WEEKDAYS].index(match["weekday"][:3].lower()), int(match["day"])
+    weekday, number = _weekday_number(match), int(match["day"])
     step = -1 if tense is Tense.PAST else 1
     for months in range(4):
         month = day.replace(day=1) + relativedelta(months=step * months)
@@ -317,10 +337,15 @@ _FORMS = (
     _form(_WHEN + r"(?P<first>[0-3]?[0-9])/(?P<second>[0-3]?[0-9])/(?P<year>(?:19|20)[0-9]{2})", _slashed),
     _form(_ON_WEEKDAY + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH}),? {_YEAR}", _day_of_month),
     _form(_ON_WEEKDAY + rf"(?P<month>{_MONTH}) (?:the )?{_DAY},? {_YEAR}", _day_of_month),
+    _form(_ON_WEEKDAY + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH}),?(?: of)? {_NEAR_YEAR}", _day_of_month),
+    _form(_ON_WEEKDAY + rf"(?P<month>{_MONTH}) (?:the )?{_DAY},?(?: of)? {_NEAR_YEAR}", _day_of_month),
     _form(_ON_WEEKDAY + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})(?P<year>)", _day_of_month, cased=True),
     _form(_ON_WEEKDAY + rf"(?P<month>{_MONTH}) (?:the )?{_DAY}(?P<year>)", _day_of_month, cased=True),
+    _form(_WITH_WEEKDAY + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH}){_NO_YEAR}", _day_of_month),
+    _form(_WITH_WEEKDAY + rf"(?P<month>{_MONTH}) (?:the )?{_DAY}{_NO_YEAR}", _day_of_month),
     # "31 February 2020" is no date, and neither is "February 2020" in it
     _form(rf"(?<![0-9] )(?<![0-9][a-z][a-z] )(?:back )?{_WHEN}(?P<month>{_MONTH})(?: of|,)? {_YEAR}", _month_of_year),
+    _form(rf"{_BEFORE_MONTH}(?P<month>{_NAMED_MONTH})(?: of)? {_NEAR_YEAR}", _month_of_year, cased=True),
     _form(rf"{_BEFORE_MONTH}(?P<lead>)(?P<month>{_NAMED_MONTH})", _month_alone, cased=True),
     _form(rf"{_WHEN}(?P<lead>[Ll]ast|[Nn]ext|[Tt]his) (?P<month>{_NAMED_MONTH})", _month_alone, cased=True),
     _form(rf"(?:(?:back )?in|since|until|till|by|before|after|during)(?: the year)? {_YEAR}", _year),

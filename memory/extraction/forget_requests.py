@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory.extraction.grounding import word_stems
+from memory.extraction.rules.addresses import NUMBERED
 from memory.extraction.rules.attributes import is_same_meaning, read_meaning
 from memory.extraction.rules.words import PERSON_RELATIONS
 from memory.extraction.statement_words import MIN_STATED, read_words
@@ -75,7 +76,7 @@ _BY_WORD = {
     "email": ("only:email address",),
 }
 """Attributes of claims about the user in other words than those of a topic."""
-_AT_NUMBER = re.compile(r"lives? at \d")
+_AT_NUMBER = re.compile(rf"lives? at{NUMBERED}")
 _OWNER = re.compile(r"[\w-]+'s\b", re.IGNORECASE)
 
 
@@ -124,8 +125,10 @@ class ForgetRequest:
     def _is_aspect(self, claim: str, rest: str, speaker: str) -> bool:
         """Return True if the claim says it of the user in other words: "works at Acme" is about a job."""
         topic, parts = self.topic.casefold(), read_meaning(claim).parts
+        if topic == "address":
+            return claim != rest and _AT_NUMBER.match(rest) is not None
         if parts is None or parts.subject.casefold() != speaker.casefold():
-            return topic == "address" and claim != rest and _AT_NUMBER.match(rest) is not None
+            return False
         return parts.attribute in _BY_WORD.get(topic, ())
 
 

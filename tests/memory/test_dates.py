@@ -63,6 +63,12 @@ def only(text: str, *, tense: Tense | None = None) -> DateMention:
         ("in March 2021", "2021-03-01", "2021-04-01"),
         ("back in 2010", "2010-01-01", "2011-01-01"),
         ("from 2015 to 2019", "2015-01-01", "2020-01-01"),
+        ("on 9 May next year", "2024-05-09", "2024-05-10"),
+        ("May 9th of last year", "2022-05-09", "2022-05-10"),
+        ("in May next year", "2024-05-01", "2024-06-01"),
+        ("on Saturday 20 May", "2023-05-20", "2023-05-21"),
+        ("Sat 7 Jan", "2023-01-07", "2023-01-08"),
+        ("on tuesday 9 may", "2023-05-09", "2023-05-10"),
     ],
 )
 def test_a_date_that_says_enough_is_resolved_without_a_tense(text: str, start: str, end: str) -> None:
@@ -84,6 +90,26 @@ def test_a_date_without_a_year_lies_where_the_tense_says(text: str, past: str, f
     assert found_dates(text) == []
     assert found_dates(text, tense=Tense.PAST)[0][1] == past
     assert found_dates(text, tense=Tense.FUTURE)[0][1] == future
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("Saturday 20 May", "2023-05-20"),
+        ("on Friday 9 December", "2022-12-09"),
+        ("Friday, May 3", "2024-05-03"),
+    ],
+)
+@pytest.mark.parametrize("tense", [None, *Tense])
+def test_a_weekday_tells_the_year_whatever_the_tense(text: str, start: str, tense: Tense | None) -> None:
+    assert [first for _, first, _ in found_dates(text, tense=tense)] == [start]
+
+
+def test_a_weekday_that_a_day_has_in_no_near_year_tells_nothing() -> None:
+    assert found_dates("on Wednesday 20 May") == []
+    assert found_dates("on Wednesday 20 May", tense=Tense.FUTURE) == [
+        ("on Wednesday 20 May", "2023-05-20", "2023-05-21")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ from memory.extraction.knowledge import (
 )
 from memory.extraction.rules.asides import read_asides
 from memory.extraction.rules.attributes import PERSONAL, differs
-from memory.extraction.rules.beginnings import read_beginning
+from memory.extraction.rules.beginnings import read_beginning, read_new_amount
 from memory.extraction.rules.contacts import restate_changed_contact
 from memory.extraction.rules.corrections import (
     ClaimEffects,
@@ -66,6 +66,7 @@ from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.relations import read_introductions
+from memory.extraction.rules.specifics import capitalize_dates
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker
 from memory.extraction.rules.trivia import is_trivial
@@ -211,7 +212,7 @@ class _Reader:
             if gives_secret(sentence):
                 continue
             sentence, regions = set_regions_aside(sentence)
-            clauses = clauses_of(restate_changed_contact(sentence))
+            clauses = clauses_of(capitalize_dates(restate_changed_contact(sentence)))
             said = ClauseContext(
                 clause=clauses[0],
                 turn=turn,
@@ -254,7 +255,7 @@ class _Reader:
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
         clause, speaker = said.clause, said.speaker
-        statements = list(read_changed_quantity(said)) or list(statements_of(said))
+        statements = list(read_new_amount(said)) or list(read_changed_quantity(said)) or list(statements_of(said))
         self.people.add(people_spoken_of(said, statements))
         again = None if statements else read_replacement(clause, self.last_of.get(speaker.label))
         again = again or (None if statements else replace_known_value(clause, self.earlier, speaker=speaker))

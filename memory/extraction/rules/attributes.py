@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has_street
 from memory.extraction.rules.denials import denied_claims
 from memory.extraction.rules.owner_claims import read_owner
 from memory.extraction.rules.quantities import is_alike, is_generic, read_quantity, unit_of
@@ -80,8 +81,8 @@ def _ends(attribute: str, pattern: str) -> _Reader:
 
 
 _READERS = (
-    _ends("residence", rf"(?:used to live|no longer lives?) in {_VALUE}"),
-    _holds("residence", rf"{_NOW}(?:lives?|resides?) in {_VALUE}(?: now)?"),
+    _ends("residence", rf"(?:used to live|no longer lives?) (?:in|at{NUMBERED}) {_VALUE}"),
+    _holds("residence", rf"{_NOW}(?:lives?|resides?) (?:in|at{NUMBERED}) {_VALUE}(?: now)?"),
     _holds("residence", rf"is {_NOW}based in {_VALUE}(?: now)?"),
     _ends("residence", rf"is no longer based in {_VALUE}"),
     _holds("residence", rf"(?:has |have )?moved (?:back )?to {_VALUE}", is_change=True),
@@ -219,7 +220,9 @@ def _read_owned(claim: str, only_relations: frozenset[str]) -> ClaimParts | None
         return None
     what = match["what"].replace("favourite", "favorite")
     newer = what.removeprefix("new ")
-    if what.startswith("favorite "):
+    if newer in ("address", "home address") and re.match(NUMBERED, f" {match['value']}"):
+        attribute = "residence"
+    elif what.startswith("favorite "):
         attribute = f"favorite:{what.removeprefix('favorite ')}"
     elif newer in only_relations or newer in _CONTACTS:
         attribute = f"only:{newer}"
@@ -358,15 +361,22 @@ def differs(new: ClaimParts, old: ClaimParts) -> bool:
     words_of_ours, words_of_theirs = (set(re.findall(r"\w+", value)) for value in (ours, theirs))
     if words_of_ours <= words_of_theirs or words_of_theirs <= words_of_ours:
         return False
+    if new.attribute == "residence" and (has_street(ours) or has_street(theirs)):
+        return are_other_addresses(ours, theirs)
     if new.attribute == "residence":
         return _are_names(new, old) and (ours in _COUNTRIES) == (theirs in _COUNTRIES)
     if new.attribute == "employer":
         return _are_names(new, old) and not (_SIDELINE.search(new.value) or _SIDELINE.search(old.value))
     if new.attribute in ("identifier", "version") and not is_alike(new.value, old.value):
         return new.attribute == "version" and new.is_change
-    if new.attribute == "amount" and unit_of(ours) and unit_of(theirs) and unit_of(ours) != unit_of(theirs):
+    if new.attribute == "amount" and not _are_comparable(new, unit_of(ours), unit_of(theirs)):
         return False
     return new.attribute not in _OF_THINGS or new.is_change or not is_generic(new.subject)
+
+
+def _are_comparable(new: ClaimParts, ours: str, theirs: str) -> bool:
+    """Return True for the same units, one that is left out, and "£" for what was "£ a month" and has changed."""
+    return not (ours and theirs) or ours == theirs or (new.is_change and theirs.startswith(f"{ours} "))
 
 
 def _are_names(new: ClaimParts, old: ClaimParts) -> bool:

@@ -2,6 +2,7 @@
 
 The plan itself is a claim of its own, which is over once its date has passed ("The user is moving to Lyon in March
 2027"). What begins then has no end: "The user lives in Lyon" is true from then on, and what it contradicts ends then.
+So does the amount of a thing ("my rent is going up to £995 from January").
 Only firm plans count, without hopes, hedges and ends. Teams move to products, and people start at gyms and schools:
 a home needs a name that is known as a place, or a word for a home, and an employer a word for a job or a company.
 """
@@ -13,6 +14,7 @@ from datetime import datetime
 
 from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import NAME, is_name
+from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement
 from memory.extraction.rules.subjects import Subject, subject_of
@@ -34,6 +36,13 @@ _NEW_JOB = re.compile(
     r"\b(?:(?:new|next|first) (?:job|position|role|employer)|job offer|hired|resigned|last day at"
     r"|(?:quit|quitting|leave|leaving|left) my job|(?:got|accepted|took) (?:the|a) (?:job|position|role|offer))\b",
     re.IGNORECASE,
+)
+_NEW_AMOUNT = re.compile(
+    r"(?P<what>\S.{0,60}?)(?<! was)(?<! were)(?<! been) (?:(?:is|are|will)(?: going to)? )?"
+    r"(?:(?P<up>go(?:es|ing)? up|ris(?:es?|ing)|increas(?:es?|ing)|(?:be|being) (?:raised|increased))"
+    r"|(?P<down>go(?:es|ing)? down|drop(?:s|ping)?|fall(?:s|ing)?|(?:be|being) (?:lowered|reduced|cut))"
+    r"|chang(?:es?|ing)|(?:be|being) changed) (?:from \S+ )?to "
+    r"(?P<value>[$€£]?\d[\w.,]*(?: (?:an?|per) \w+)?)(?P<rest>,? \S.*)"
 )
 _FROM = re.compile(r"(?:from|starting|starting on|beginning|as of|as from) ", re.IGNORECASE)
 _LEADING = re.compile(
@@ -81,6 +90,18 @@ def read_beginning(said: ClauseContext) -> Iterator[Statement]:
         named = (*statement.names, NamedThing(name=match["value"], type=type_))
         yield replace(statement, names=named, valid_from=begins)
         return
+
+
+def read_new_amount(said: ClauseContext) -> Iterator[Statement]:
+    """Yield what something costs or measures from a day to come: "my rent is going up to £995 from January"."""
+    match = _NEW_AMOUNT.fullmatch(said.clause.text.rstrip(" .!"))
+    begins = None if match is None or said.clause.is_hedged else _begins(said, match["rest"], "", needs_from=False)
+    if match is None or begins is None:
+        return
+    verb = "goes up" if match["up"] else "goes down" if match["down"] else "changes"
+    clause = replace(said.clause, text=f"{match['what']} {verb} to {match['value']}")
+    for statement in read_changed_quantity(replace(said, clause=clause)):
+        yield replace(statement, valid_from=begins)
 
 
 def _is_sure(match: re.Match[str], said: ClauseContext, subject: Subject) -> bool:

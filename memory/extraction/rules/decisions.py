@@ -191,7 +191,7 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         return None
     leading = _FOR_WHAT.fullmatch(said.clause.lead)
     rest = match["rest"].removeprefix("that ") if "decided" in verb or "agreed" in verb else match["rest"]
-    value = own_value(said, f"{rest} {leading[1].lower()}" if leading else rest, is_past=is_past)
+    value = own_value(said, f"{rest} {leading[1].lower()}" if leading else rest, past=verb if is_past else "")
     is_explicit = "decided" in verb or "agreed" in verb
     if (
         value is None

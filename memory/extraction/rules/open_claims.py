@@ -25,14 +25,13 @@ from memory.extraction.rules.inflection import (
     is_third_form,
     lemmas,
 )
-from memory.extraction.rules.open_dates import RELATIVE_DAY, dates_of, is_past, write_dates
+from memory.extraction.rules.open_dates import RELATIVE_DAY, date_claim
 from memory.extraction.rules.phrases import GAP, Voice, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import Subject, subject_of
 from memory.extraction.rules.words import ADVERBS, words
 from memory.extraction.wording import has_id
-from memory.models.facts import Temporal
 
 OPEN = "said"
 """The attribute of claims in the speaker's own words: nothing but the words says what they are about."""
@@ -78,7 +77,6 @@ _FILLERS = re.compile(
     r"|and|but|or|because|at least|i guess|already|actually|just|then|also|thanks|thank you))+$",
     re.IGNORECASE,
 )
-_IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
 _CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(?=\w)", re.IGNORECASE)
 _HAS_NO_VERB = re.compile(r"(?:do|am|are|have|will|can|did|was|were)[,;:]")
 """The words after "I" that leave out what they say: "I do, except one"."""
@@ -201,16 +199,14 @@ def _statement(said: ClauseContext, text: str) -> Statement | None:
     if lead:
         first, *others = _third_person_words(lead["lead"].split())
         claim = " ".join([claim, first.lower(), *others])
-    dates = dates_of(claim, said.turn.timestamp)
-    claim = write_dates(claim, dates)
+    claim, temporal, ends = date_claim(claim, said.turn.timestamp)
     if RELATIVE_DAY.search(claim):
         return None
-    is_plan = bool(_IS_AHEAD.search(claim)) and len(dates) == 1 and dates[0].end > said.turn.timestamp
     return replace(
         make_statement(said, subject, attribute=OPEN, value=claim, claim=""),
         claim=claim,
-        temporal=Temporal.FUTURE if is_plan else Temporal.PAST if is_past(claim) else Temporal.CURRENT,
-        valid_to=dates[0].end if is_plan and claim.endswith(dates[0].words) else None,
+        temporal=temporal,
+        valid_to=ends,
         is_correction=False,
         is_retraction=False,
     )

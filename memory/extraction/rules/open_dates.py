@@ -1,11 +1,14 @@
-"""Find the dates of claims in the speaker's own words, and write them out."""
+"""Find the dates of claims in the speaker's own words, write them out, and tell until when the claims are true."""
 
 import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from memory.dates import Bound, DateMention, Tense, find_dates
+from memory.dates import Bound, DateMention, Tense
+from memory.extraction.rules.arrangements import find_arranged_dates, is_arranged
 from memory.extraction.rules.inflection import AUXILIARIES, bare_word, is_base_form, is_past_form, is_third_form
+from memory.extraction.rules.values import with_last_day
+from memory.models.facts import Temporal
 
 RELATIVE_DAY = re.compile(
     r"\b(?:tomorrow|yesterday|(?:this|next|last) (?:week|month|year)|ago|the other day)\b", re.IGNORECASE
@@ -19,18 +22,35 @@ _PREPOSITION = re.compile(
 )
 _WEEKDAY = re.compile(r"(?:on |every |by )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
 _RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
-_IS_ARRANGED = re.compile(r"\b(?:decided|agreed|booked|planned|scheduled|announced|promised)\b")
+_IS_ANNOUNCED = re.compile(r"\b(?:decided|agreed|booked|planned|scheduled|announced|promised)\b")
+_IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
 _IS_PERFECT = re.compile(r"\b(?:has|have) \w+(?:ed|en|t|own|ung|un|d)\b")
+
+
+def date_claim(claim: str, said_at: datetime) -> tuple[str, Temporal, datetime | None]:
+    """Return the claim with its dates written out, when it is true, and until when: a plan to the end of its date."""
+    dates, is_ahead = dates_of(claim, said_at), _IS_AHEAD.search(claim) is not None
+    date = dates[0] if len(dates) == 1 and dates[0].end > said_at else None
+    is_plan = date is not None and (is_ahead or is_arranged(claim, date))
+    if (is_ahead or is_plan) and not _RECURRING.search(claim):
+        whole, last = with_last_day(claim, at=said_at)
+        if last is not None:
+            return whole, Temporal.FUTURE, last.end
+    written = write_dates(claim, dates)
+    if date is None or not is_plan:
+        return written, Temporal.PAST if is_past(claim) else Temporal.CURRENT, None
+    is_until = date.bound is Bound.WITHIN and date.words.partition(" ")[2] in written
+    return written, Temporal.FUTURE, date.end if is_until else None
 
 
 def dates_of(claim: str, said_at: datetime) -> list[DateMention]:
     """Return the dates of a claim, without those whose year depends on a tense that tells nothing.
 
-    "I have signed up for the race on 12 July" may be about a past or a coming July, and so may "we agreed on 12 July".
+    "I have entered the race on 12 July" may be about a past or a coming July.
     """
-    before, ahead = (find_dates(claim, at=said_at, tense=tense) for tense in (Tense.PAST, Tense.FUTURE))
+    before, ahead = (find_arranged_dates(claim, at=said_at, tense=tense) for tense in (Tense.PAST, Tense.FUTURE))
     in_past = is_past(claim)
-    if _IS_PERFECT.search(claim) or (in_past and _IS_ARRANGED.search(claim)):
+    if _IS_PERFECT.search(claim) or (in_past and _IS_ANNOUNCED.search(claim)):
         return [date for date in before if date in ahead]
     return before if in_past or re.search(r"\bsince\b", claim) else ahead
 

@@ -9,19 +9,26 @@ from memory.extraction.rules.phrases import possessive
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.things import attribute_of
-from memory.extraction.rules.values import Value, read_value
+from memory.extraction.rules.values import Value, read_value, with_last_day
 from memory.models.facts import Certainty, Temporal
 
 MAX_TOPIC = 100
 """Characters of a topic of a preference."""
+_FOR_DAYS = frozenset({"booked", "hired"})
+"""Verbs in the past of what is for several days to come: "booked the cottage from 5 to 12 December"."""
 _FOR = re.compile(r"(?P<what>.+?) (?:for|as) (?P<thing>.+)")
 
 
-def own_value(said: ClauseContext, text: str, *, is_past: bool = False) -> Value | None:
-    """Return a value in a clause about the speaker, in which "my" becomes "their"."""
-    tense = Tense.PAST if is_past else Tense.FUTURE
-    value = read_value(text, at=said.turn.timestamp, speaker=said.speaker, tense=tense)
-    return replace(value, words=value.words.replace(possessive(said.speaker.label), "their")) if value else None
+def own_value(said: ClauseContext, text: str, *, past: str = "") -> Value | None:
+    """Return a value in a clause about the speaker, in which "my" becomes "their". `past` is its verb in the past."""
+    tense = Tense.PAST if past else Tense.FUTURE
+    value = read_value(text, at=said.turn.timestamp, speaker=said.speaker, tense=tense, verb=past)
+    if value is None:
+        return None
+    if past in _FOR_DAYS:
+        words, last = with_last_day(value.words, at=said.turn.timestamp)
+        value = replace(value, words=words, date=last or value.date)
+    return replace(value, words=value.words.replace(possessive(said.speaker.label), "their"))
 
 
 def own_statement(

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.rules import events, states
+from memory.extraction.rules.arrangements import ARRANGING, find_dates_behind
 from memory.extraction.rules.copulas import read_copula, read_new_age
 from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
@@ -22,6 +23,7 @@ from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, a
 from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
 from memory.extraction.rules.verbs import Form, Predicate, is_past, is_present, predicate_of
 from memory.models.facts import Temporal
+from memory.verbs import VERBS
 
 _NO_TOPIC = re.compile(
     r"(?:how|that|when|what|where|who|to be able|to see|to hear|to know|to think|to say"
@@ -243,6 +245,7 @@ def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: F
     words = make_phrase(fit.words, subject.voice)
     if times is None or bool(words) != bool(fit.words) or is_vague(words):
         return None
+    when = "" if times.words.partition(" ")[2] in words else times.words
     form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
     form = Form.NO_LONGER if form is Form.NO_LONGER_DOING and rule.is_state else form
     verb = replace(predicate, form=form).words(is_plural=subject.is_plural)
@@ -251,14 +254,14 @@ def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: F
         subject,
         attribute=rule.attribute if rule.attribute != "event" else f"event:{rule.verb}",
         value=make_phrase(fit.named, subject.voice) or words,
-        claim=" ".join(filter(None, (verb, words, times.words))),
+        claim=" ".join(filter(None, (verb, words, when))),
     )
     statement = replace(
         statement,
         temporal=times.temporal,
         valid_from=times.valid_from,
         valid_to=times.valid_to,
-        when=times.words,
+        when=when,
         is_recent=_is_recent(said, times.valid_from),
     )
     if match := _WORK.search(fit.words):
@@ -306,16 +309,27 @@ def _mark_dates(said: ClauseContext, predicate: Predicate) -> tuple[str, list[Da
     tense = Tense.FUTURE if predicate.form in (Form.FUTURE, Form.INTENT, Form.PROGRESSIVE) else None
     # "I have entered the contest on 12 July" may be about the coming July
     tense = Tense.PAST if predicate.form is Form.PAST else tense
-    dates = find_dates(predicate.rest, at=said.turn.timestamp, tense=tense)
+    dates = _dates_of(said, predicate, tense)
     pieces, end = [], 0
     for number, dated in enumerate(dates):
-        pieces += [predicate.rest[end : dated.begin], f" {chr(_FIRST_MARK + number)} "]
+        before = predicate.rest[end : dated.begin]
+        # "for 14 November" stays in its place, with the year
+        words = dated.words.partition(" ")[2] if before.endswith((" for ", " to ")) else ""
+        pieces += [before, f" {chr(_FIRST_MARK + number)} {words} "]
         end = dated.stop
     text = "".join((*pieces, predicate.rest[end:]))
     leading = find_dates(said.clause.lead, at=said.turn.timestamp, tense=tense)
     if len(leading) == 1 and leading[0].begin == 0 and leading[0].stop == len(said.clause.lead) and not dates:
         text = f"{chr(_FIRST_MARK + len(dates))} {text}"
     return text, dates + leading
+
+
+def _dates_of(said: ClauseContext, predicate: Predicate, tense: Tense | None) -> list[DateMention]:
+    """Return the dates behind the verb. What was booked, ordered and the like is on a day to come."""
+    if predicate.form not in _HAPPENED or predicate.verb not in ARRANGING:
+        return find_dates(predicate.rest, at=said.turn.timestamp, tense=tense)
+    verb = VERBS[predicate.verb].past
+    return find_dates_behind(verb, predicate.rest, at=said.turn.timestamp, tense=tense)
 
 
 def times_of(form: Form, rule: Rule, dates: list[DateMention], said: ClauseContext) -> Times | None:
@@ -337,7 +351,7 @@ def times_of(form: Form, rule: Rule, dates: list[DateMention], said: ClauseConte
         return None if is_past else Times(temporal=temporal, words=_words(date), valid_to=date.end if date else None)
     if date and date.start > today:
         # "I got two interviews next week"
-        is_set = rule.verb in ("get", "book", "schedule", "reserve")
+        is_set = rule.verb in ARRANGING
         return Times(temporal=Temporal.FUTURE, words=_words(date), valid_to=date.end) if is_set else None
     ended = next((dated.end for dated in dates if dated.bound is Bound.UNTIL and dated.start <= today), None)
     ended = date.end if date and rule.is_state and date.end <= today else ended

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory.dates import MONTHS, Bound, Tense, find_dates
+from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.personal_forms import FORMS, RECURRING, PersonalForm
 from memory.extraction.rules.phrases import is_vague, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
-from memory.extraction.rules.values import Value, read_value
+from memory.extraction.rules.values import Value, read_value, with_last_day
 from memory.extraction.rules.words import ADVERBS, words
 from memory.models.facts import Temporal
 from memory.verbs import VERBS, Verb
@@ -42,10 +42,6 @@ _BASES = {
        "earn", "owe", "spend", "invest")},
     "is": "be", "am": "be", "are": "be", "has": "have", "does": "do",
 }  # fmt: skip
-_DAYS = re.compile(
-    rf"\b(?:from |between )?(?:the )?\d{{1,2}}(?:st|nd|rd|th)? ?(?:-|–|to|until|till|and) ?(?:the )?"
-    rf"(?P<last>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{'|'.join(MONTHS)})\b(?! \d{{4}})"
-)
 _BEYOND = re.compile(r",? (?:even|especially|in particular|ever again|ever)\b")
 _BEHIND = re.compile(r" (?:at the moment|right now|too|as well)$")
 
@@ -123,7 +119,8 @@ def _by_form(
     if form.is_lasting and value.date is not None:
         return None
     if form.is_plan and value.date is None:
-        value = _with_last_day(said, value)
+        words_, last = with_last_day(value.words, at=said.turn.timestamp)
+        value = replace(value, words=words_, date=last)
     is_ahead = value.date is not None and value.date.start > said.turn.timestamp
     if (form.is_plan or form.is_past) and is_ahead != form.is_plan and (form.is_plan or value.date is not None):
         return None
@@ -136,18 +133,6 @@ def _by_form(
     if form.liking:
         return replace(statement, value=form.liking, topic=value.words, liking=form.liking)
     return _with_times(said, statement, form, value)
-
-
-def _with_last_day(said: ClauseContext, value: Value) -> Value:
-    """Return a value with several days ("5-9 December", "from 5 to 9 December") with its year and its last day."""
-    match = _DAYS.search(value.words)
-    dates = (
-        find_dates(f"on {match['last']} {match['month']}", at=said.turn.timestamp, tense=Tense.FUTURE) if match else []
-    )
-    if match is None or len(dates) != 1:
-        return value
-    whole = f"{value.words[: match.end('month')]} {dates[0].start.year}{value.words[match.end('month') :]}"
-    return replace(value, words=whole, date=dates[0])
 
 
 def _with_times(said: ClauseContext, statement: Statement, form: PersonalForm, value: Value) -> Statement:

@@ -104,11 +104,13 @@ _SMALL_MONTH = re.compile(
 )
 _SHORT = "|".join(month[:3].lower() for month in MONTHS)
 _SHORT_MONTH = re.compile(rf"(?<=\d )(?:{_SHORT})\b|\b(?:{_SHORT})(?= \d{{1,2}}\b)")
-_ORDINAL_MONTH = re.compile(rf"(?<=\d(?:st|nd|rd|th) )(?:{'|'.join(month.lower() for month in MONTHS)})\b")
+_ORDINAL_MONTH = re.compile(
+    rf"(?<=\d(?:st|nd|rd|th) )(?:of )?(?:{'|'.join(month.lower() for month in MONTHS)}|{_SHORT})\b"
+)
 
 
 def capitalize_dates(text: str) -> str:
     """Return a text with its months (next to a day) and weekdays capitalized, as dates are read."""
     text = _SHORT_MONTH.sub(lambda match: match[0].capitalize(), text)
     text = _SMALL_MONTH.sub(lambda match: match[0].capitalize(), text)
-    return _ORDINAL_MONTH.sub(lambda match: match[0].capitalize(), text)
+    return _ORDINAL_MONTH.sub(lambda match: match[0].title().replace("Of ", "of "), text)

@@ -1,5 +1,6 @@
 """Rules for states and habits: homes, jobs, languages, belongings, and activities that somebody repeats."""
 
+from memory.extraction.rules.addresses import NUMBERED
 from memory.extraction.rules.grammar import A_THING, HABIT, ORGANIZATION, PLACE, rule, state
 from memory.extraction.rules.verbs import Form
 from memory.extraction.rules.words import LANGUAGES, POSSESSIONS
@@ -17,6 +18,7 @@ _GAMES = (
 STATES = (
     state("live", r"(?P<prep>in) ", "residence", makes=PLACE, refuses=(r"in (?:the (?:moment|present|past|now)"
          r"|peace|fear|harmony|a (?:world|society|dream|bubble|way)|my head|pain|denial|constant|hope)\b")),
+    state("live", rf"at{NUMBERED}", "residence"),
     state("live", r"alone|with (?:(?:my|our|his|her|their|an?|the|two|three) \w|(?:me|us)$)", "home"),
     state("live", r"(?:near|on|at|by) ", "home", refuses=r"(?:on|with) (?:the edge|it|a|an|my|what)"),
     state("work", r"(?P<prep>for|at) ", "employer", makes=ORGANIZATION,

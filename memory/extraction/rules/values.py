@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memory.dates import MONTHS, WEEKDAYS, Bound, DateMention, DateUnit, Tense, find_dates
+from memory.extraction.rules.arrangements import find_dates_behind
 from memory.extraction.rules.phrases import GAP, possessive
 from memory.extraction.rules.specifics import capitalize_dates, is_specific
 from memory.extraction.rules.subjects import Speaker
@@ -71,6 +72,11 @@ _BY_WEEKDAY = re.compile(
     rf"\b(?P<lead>due|by|until|till) (?:on )?(?P<day>{'|'.join(WEEKDAYS)})(?![\w-])", re.IGNORECASE
 )
 _MY = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_SEVERAL_DAYS = re.compile(
+    rf"\b(?:from |between )?(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: (?:of )?(?:{'|'.join(MONTHS)}))?"
+    rf" ?(?:-|–|to|until|till|and) ?(?:the )?"
+    rf"(?P<last>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{'|'.join(MONTHS)})\b(?! \d{{4}})"
+)
 _BY_BOUND = {Bound.SINCE: "since", Bound.UNTIL: "until", Bound.BEFORE: "before", Bound.AFTER: "after"}
 
 
@@ -88,8 +94,12 @@ class Value:
         return self.date is not None or is_specific(self.said or self.words)
 
 
-def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE) -> Value | None:
+def read_value(
+    words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE, verb: str = ""
+) -> Value | None:
     """Return the value that these words begin with, or None if it is not understood without the conversation.
+
+    The words are behind the `verb`, which may be "booked" and the like (`arrangements`).
 
     Relative dates ("next Friday") become absolute ones, and "my" the possessive of the speaker. "The 20th" stays as it
     is: of which month, people have often said before.
@@ -97,7 +107,7 @@ def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | Non
     text = _cut(" ".join(words.split()))
     if not text or GAP in text or _UNLESS.search(text) or _REFUSED.search(text):
         return None
-    text, date = _resolve_dates(text, at, Tense.PAST if tense and _FROM_DAY.fullmatch(text) else tense)
+    text, date = _resolve_dates(text, at, Tense.PAST if tense and _FROM_DAY.fullmatch(text) else tense, verb)
     bare = _ONE_OF_A_NUMBER.sub("1 ", text)
     if not text or _RELATIVE_TIME.search(text) or _DEICTIC.search(bare) or len(text.split()) > MAX_VALUE_WORDS:
         return None
@@ -115,6 +125,15 @@ def read_yearly_day(words: str, *, at: datetime) -> str:
     year = str(dates[0].start.year)
     day = f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
     return f"{day} {year}" if year in words[: dates[0].stop] else day
+
+
+def with_last_day(words: str, *, at: datetime) -> tuple[str, DateMention | None]:
+    """Return words with several days to come ("5-9 December", "from 5 to 9 December") with their year, and the last."""
+    match = _SEVERAL_DAYS.search(words)
+    dates = find_dates(f"on {match['last']} {match['month']}", at=at, tense=Tense.FUTURE) if match else []
+    if match is None or len(dates) != 1:
+        return words, None
+    return f"{words[: match.end()]} {dates[0].start.year}{words[match.end() :]}", dates[0]
 
 
 def _next_weekday(match: re.Match[str]) -> str:
@@ -170,11 +189,12 @@ def trim_value(text: str) -> str:
     return text
 
 
-def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, DateMention | None]:
+def _resolve_dates(text: str, at: datetime, tense: Tense | None, verb: str) -> tuple[str, DateMention | None]:
     """Return the text with absolute dates in place of relative ones, and its only date."""
     if _RANGE.search(text):
         return text, None
-    dates = [date for date in find_dates(text, at=at, tense=tense) if date.bound is not Bound.LASTING]
+    found = find_dates_behind(verb, text, at=at, tense=tense)
+    dates = [date for date in found if date.bound is not Bound.LASTING]
     pieces, end = [], 0
     for date in dates:
         said, before = _date_words(text[date.begin : date.stop], date), text[end : date.begin]

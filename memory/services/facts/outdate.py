@@ -12,6 +12,7 @@ or by the job `find_contradictions` where they got their vectors later, in accou
 ended so is learned again once somebody says it again, and stays ended if the turn that replaced it is erased.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -21,6 +22,7 @@ from uuid import UUID
 from django.db import connection
 
 from memory.audit import record_audit
+from memory.dates import Bound, Tense, find_dates
 from memory.extraction.statement_words import part_about, read_words
 from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
@@ -72,6 +74,12 @@ WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weigh
 ORDER BY fact.id, newer.event_time, newer.id"""
 
 
+IS_TO_COME = re.compile(
+    r"\b(?:will|going to|goes|moves|changes|(?:is|are|am) \w+ing|from|starting|as of)\b|'(?:ll|s|re|m) \w+ing\b|'ll\b",
+    re.IGNORECASE,
+)
+"""Words of a statement about what is to come, if it names a day to come."""
+BEGINNINGS = frozenset({Bound.WITHIN, Bound.SINCE})
 MOST_UNTOLD_WORDS = 1
 """Content words of a statement that the claim learned from it may lack, whatever the later statement speaks of."""
 
@@ -88,6 +96,17 @@ class OutdatedFact(NamedTuple):
     replacing: str
     teaches: bool
     """True if a fact was learned from the later statement."""
+
+    @property
+    def ends_at(self) -> datetime:
+        """The time of the later statement, or the day to come from which it holds: "rent is going up in January"."""
+        if not IS_TO_COME.search(self.replacing):
+            return self.said_at
+        # "from January" is read as "in January" is
+        text = re.sub(r"\bfrom (?=[A-Z])", "in ", self.replacing)
+        dates = find_dates(text, at=self.said_at, tense=Tense.FUTURE)
+        is_ahead = len(dates) == 1 and dates[0].bound in BEGINNINGS and dates[0].start > self.said_at
+        return dates[0].start if is_ahead else self.said_at
 
     @property
     def is_what_was_replaced(self) -> bool:
@@ -160,7 +179,7 @@ def end_outdated(owner: Owner, outdated: Sequence[OutdatedFact], *, now: datetim
         fact = facts[found.fact_id]
         copies = find_following_copies([fact], locked=find_copy_ids(owner.account_id, [fact.id]))
         for each in (fact, *copies):
-            close_fact(owner, each, at=found.said_at, now=max(now, next_belief_at(each, now)))
+            close_fact(owner, each, at=found.ends_at, now=max(now, next_belief_at(each, now)))
             properties = {"probability": round(found.probability, 3)}
             links.append(NewLink(source_id=found.turn_id, type=SUPERSEDES, target_id=each.id, properties=properties))
             ended.append(each)

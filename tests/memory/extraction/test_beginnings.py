@@ -83,6 +83,46 @@ def test_what_does_not_surely_begin_is_no_state(text: str) -> None:
     assert begun(text) == []
 
 
+@pytest.mark.parametrize(
+    ("known", "text", "claim"),
+    [
+        (
+            "The user's rent is £950 a month",
+            "My rent is going up to £995 from June.",
+            "The user's rent goes up to £995",
+        ),
+        (
+            "The gym membership costs £30 a month",
+            "The gym membership is rising from £30 to £35 on 1 June.",
+            "The gym membership goes up to £35",
+        ),
+        ("The hourly rate is £45", "The hourly rate drops to £40 next month.", "The hourly rate goes down to £40"),
+        (
+            "The user's batch size is 64",
+            "Our batch size will change to 128 from June.",
+            "The user's batch size changes to 128",
+        ),
+    ],
+)
+def test_a_new_amount_begins_then_and_ends_the_former_one(known: str, text: str, claim: str) -> None:
+    [fact] = said(text, known=[known]).facts
+
+    assert (fact.claim, fact.valid_from, fact.valid_to, fact.contradicts) == (claim, JUNE, None, (1,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My rent might go up to £995 from June.",
+        "My rent went up to £995 in April.",
+        "My rent was raised to £995 from June.",
+        "My weight goes up to 80 kg by June.",
+    ],
+)
+def test_no_amount_begins_that_is_in_doubt_or_over(text: str) -> None:
+    assert [fact for fact in said(text).facts if fact.valid_from and fact.valid_from >= JUNE] == []
+
+
 def test_the_plan_is_over_after_its_day() -> None:
     plan, state = said("I start work at Acme on 1 December.").facts
 

@@ -134,10 +134,43 @@ def test_dates_are_written_out_but_for_weekdays_that_may_come_every_week() -> No
     assert open_claims("my girls hate jogging on Tuesday") == ["The user's girls hate jogging on Tuesday"]
 
 
-def test_a_plan_ends_with_its_date() -> None:
-    chunk = Chunk(turns=[turn("we are moving the office to Yaba in July 2023")])
-    [claim] = [claim for claim in read_claims_to_judge(chunk) if claim.attribute == OPEN]
-    assert (claim.temporal, str(claim.valid_to)[:10]) == (Temporal.FUTURE, "2023-08-01")
+@pytest.mark.parametrize(
+    ("text", "claim", "ends"),
+    [
+        (
+            "we are moving the office to Yaba in July 2023",
+            "The user is moving the office to Yaba in July 2023",
+            "2023-08-01",
+        ),
+        (
+            "The server will be upgraded on 3 June at 9pm",
+            "The server will be upgraded on 3 June 2023 at 9pm",
+            "2023-06-04",
+        ),
+        ("My mum is visiting from 5 to 12 June.", "The user's mum is visiting from 5 to 12 June 2023", "2023-06-13"),
+        ("Tom is visiting from 28 May to 3 June.", "Tom is visiting from 28 May to 3 June 2023", "2023-06-04"),
+        (
+            "My landlord moved the inspection to 11 June",
+            "The user's landlord moved the inspection to 11 June 2023",
+            "2023-06-12",
+        ),
+        ("The dentist postponed me to 11 June", "The dentist postponed the user to 11 June 2023", "2023-06-12"),
+        (
+            "We arranged for the plumber to come on 9 June",
+            "The user arranged for the plumber to come on 9 June 2023",
+            "2023-06-10",
+        ),
+    ],
+)
+def test_a_plan_ends_with_its_date(text: str, claim: str, ends: str) -> None:
+    [found] = [found for found in read_claims_to_judge(Chunk(turns=[turn(text)])) if found.attribute == OPEN]
+    assert (found.claim, found.temporal, str(found.valid_to)[:10]) == (claim, Temporal.FUTURE, ends)
+
+
+def test_what_comes_back_every_year_and_what_begins_has_no_end() -> None:
+    for text in ("The office will be closed every year from 24 to 28 June", "Tom is working in Rome since 3 May"):
+        [found] = [found for found in read_claims_to_judge(Chunk(turns=[turn(text)])) if found.attribute == OPEN]
+        assert found.valid_to is None
 
 
 def test_she_stands_for_the_only_person_that_was_spoken_of() -> None:

@@ -221,6 +221,23 @@ def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> No
     assert replaced_turns() == {}
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "former"),
+    [
+        ("My rent is £950 a month.", "My rent is going up to £995 from June.", "The user's rent is £950 a month"),
+        ("My rent is £950 a month.", "My rent goes up to £995 a month on 1 June.", "The user's rent is £950 a month"),
+        ("Our batch size is 64.", "Our batch size will be changed to 128 from June.", "The user's batch size is 64"),
+    ],
+)
+def test_an_amount_holds_until_the_day_of_its_change(user: Owner, first: str, later: str, former: str) -> None:
+    extract_sentences(user, first, days=0)
+    extract_sentences(user, later, days=5)
+
+    begins = datetime(2026, 6, 1, tzinfo=UTC)
+    old, new = Fact.objects.order_by("event_time")
+    assert (old.text, old.valid_to, new.valid_from, new.valid_to) == (former, begins, begins, None)
+
+
 def test_a_child_grows_older(user: Owner) -> None:
     extract_sentences(user, "My son is 7.", "My daughter is 4.", days=0)
     extract_sentences(user, "My son is 8.", days=60)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -158,6 +158,30 @@ def test_the_later_statement_speaks_of_the_claim(claim: str, statement: str, rep
     found = OutdatedFact(fact_id, turn_id, NOW, 0.9, claim, statement, replacing, teaches=False)
 
     assert found.is_what_was_replaced is expected
+
+
+@pytest.mark.parametrize(
+    ("replacing", "ends"),
+    [
+        ("Netflix is going up to £35 in March.", datetime(2026, 3, 1, tzinfo=UTC)),
+        ("netflix will be £35 from March", datetime(2026, 3, 1, tzinfo=UTC)),
+        ("standup moves to ten next week", datetime(2026, 2, 9, tzinfo=UTC)),
+        ("Netflix went up to £35 in January.", TURN_TIME),
+        ("Netflix is £35, the invoice of 3 March says.", TURN_TIME),
+        ("Netflix is going up to £35.", TURN_TIME),
+    ],
+)
+def test_it_holds_until_the_day_that_a_statement_on_what_is_to_come_names(replacing: str, ends: datetime) -> None:
+    turn_id = fact_id = UUID(int=1)
+    found = OutdatedFact(fact_id, turn_id, TURN_TIME, 0.9, CLAIM, EARLIER, replacing, teaches=False)
+
+    assert found.ends_at == ends
+
+
+def test_a_fact_ends_on_the_day_of_the_change(user: Owner) -> None:
+    replace_statement(user, "I pay £30 for Netflix.", later="Netflix is going up to £35 in June.")
+
+    assert Fact.objects.get(text="The user pays £30 for Netflix").valid_to == datetime(2026, 6, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

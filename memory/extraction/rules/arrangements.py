@@ -1,0 +1,70 @@
+"""Days that something was arranged for: "I booked a table for 14 November" is about a day to come, though it is past.
+
+Behind "for" and "to" stands the day that was arranged. Behind "on" it may be the day of arranging ("I booked the flight
+on 14 November"). Appointments, what people sign up for, and what they arrange for somebody to do are on the nearer day.
+"""
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memory.dates import DateMention, Tense, find_dates
+from memory.extraction.rules.words import words
+
+ARRANGING = words(
+    "book schedule reserve order plan organize organise rent hire set make get buy sign register enter enroll invite"
+)
+"""Verbs in the base form that set a day to come."""
+_ARRANGED = (
+    r"(?:booked|(?:re)?scheduled|arranged|reserved|ordered|planned|organi[sz]ed|rented|hired|set|made|got|gotten|bought"
+    r"|signed|registered|entered|enrolled|confirmed|agreed|requested|invited|pencilled)"
+)
+_MOVED = r"(?:moved|postponed|(?:re)?scheduled|pushed|delayed|deferred|shifted|changed|put|brought)"
+_HOUR = r"(?: (?:\d{1,2}(?:[:.]\d\d)?(?: ?[ap]m)?|noon|midday|breakfast|lunch|dinner))?"
+_IS_FOR = re.compile(
+    rf"\b{_ARRANGED}\b.* (?:for{_HOUR}|from (?:the )?\w+ to) $|\b{_MOVED}\b.* (?:to|for){_HOUR} $"
+    r"|\b(?:agreed|settled|decided) $",
+    re.IGNORECASE,
+)
+_IS_APPOINTMENT = re.compile(
+    r"\b(?:signed up|registered|enrolled)\b"
+    r"|\b(?:made|got|booked|arranged|scheduled|reserved)\b.* an? (?:[\w'-]+ ){0,3}(?:appointment|check-?up|slot|viewing"
+    r"|interview|consultation|table)\b"
+    r"|\b(?:arranged|booked|hired|organi[sz]ed|asked|invited)\b.* to [a-z]+\b",
+    re.IGNORECASE,
+)
+_JUST_OVER = timedelta(days=31)
+"""A day that was so long ago at most may be meant by "for 3 October" as well as the next one."""
+
+
+def find_arranged_dates(text: str, *, at: datetime, tense: Tense | None) -> list[DateMention]:
+    """Return the dates of a text (`find_dates`), of which those that something was arranged for are to come."""
+    found = {date.begin: date for date in find_dates(text, at=at, tense=tense)}
+    if tense is Tense.FUTURE:
+        return list(found.values())
+    past = {date.begin: date for date in find_dates(text, at=at, tense=Tense.PAST)}
+    for ahead in find_dates(text, at=at, tense=Tense.FUTURE):
+        before, lead = past.get(ahead.begin, ahead), text[: ahead.begin]
+        is_day = any(map(str.isdecimal, text[ahead.begin : ahead.stop]))
+        if before == ahead or not is_day:
+            continue
+        if _IS_FOR.search(lead):
+            found.pop(ahead.begin, None)
+            if at - before.end >= _JUST_OVER:
+                found[ahead.begin] = ahead
+        elif _IS_APPOINTMENT.search(lead) and ahead.start - at < at - before.start:
+            found[ahead.begin] = ahead
+    return [found[begin] for begin in sorted(found)]
+
+
+def find_dates_behind(verb: str, text: str, *, at: datetime, tense: Tense | None) -> list[DateMention]:
+    """Return the dates of the text behind a verb in the past."""
+    found = find_arranged_dates(f"{verb} {text}", at=at, tense=tense)
+    shift = len(verb) + 1
+    return [replace(date, begin=max(0, date.begin - shift), stop=date.stop - shift) for date in found]
+
+
+def is_arranged(text: str, date: DateMention) -> bool:
+    """Return True for a date of a text, with a day or without, that something was arranged for."""
+    lead = text[: date.begin]
+    return _IS_FOR.search(lead) is not None or _IS_APPOINTMENT.search(lead) is not None

@@ -1,0 +1,78 @@
+"""Days that something was arranged for, said on Thursday 18 May 2023."""
+
+import pytest
+
+from tests.memory.extraction.spoken import claims, only, said
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "ends"),
+    [
+        (
+            "I booked a table at Nobu for Saturday 20 May at 8.",
+            "The user booked a table at Nobu for 20 May 2023 at 8",
+            "21",
+        ),
+        ("I booked a hotel in York for 23 May", "The user booked a hotel in York for 23 May 2023", "24"),
+        ("I booked a table for 8pm on 23 May", "The user booked a table for 8pm on 23 May 2023", "24"),
+        ("I booked a table for tomorrow", "The user booked a table for 19 May 2023", "20"),
+        ("i booked the van for 23 may", "The user booked the van for 23 May 2023", "24"),
+        (
+            "I scheduled the boiler service for 24 May at 10am",
+            "The user scheduled the boiler service for 24 May 2023 at 10am",
+            "25",
+        ),
+        (
+            "I made an appointment with Dr Bains for 24 May",
+            "The user made an appointment with Dr Bains for 24 May 2023",
+            "25",
+        ),
+        ("I signed up for a 10k on 28 May", "The user signed up for a 10k on 28 May 2023", "29"),
+        ("I ordered a cake for 23 May", "The user ordered a cake for 23 May 2023", "24"),
+        ("I hired a van for the 23rd of May", "The user hired a van for 23 May 2023", "24"),
+        ("I've booked the dentist for 23 May at 2pm.", "The user has booked the dentist for 23 May 2023 at 2pm", "24"),
+        (
+            "Got a job for Mrs Pritchard on monday 22 may at 9",
+            "The user got a job for Mrs Pritchard at 9 on 22 May 2023",
+            "23",
+        ),
+        ("I invited the Smiths for 23 May", "The user invited the Smiths for 23 May 2023", "24"),
+        ("I booked the cottage from 23 to 28 May", "The user booked the cottage from 23 to 28 May 2023", "29"),
+        ("We moved the inspection to 23 May", "The user moved the inspection to 23 May 2023", "24"),
+        ("We agreed on 23 May for the launch", "The user agreed on 23 May 2023 for the launch", "24"),
+    ],
+)
+def test_what_was_arranged_is_on_a_day_to_come_and_over_then(text: str, claim: str, ends: str) -> None:
+    fact = only(said(text))
+
+    assert (fact.claim, fact.temporal, fact.valid_from) == (claim, "future", None)
+    assert f"{fact.valid_to:%Y-%m-%d}" == f"2023-05-{ends}"
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("I booked the flight on 23 May", "The user booked the flight on 23 May 2022"),
+        ("I ordered the cake on 3 May", "The user ordered the cake on 3 May 2023"),
+        ("I made an appointment on 3 May", "The user made an appointment on 3 May 2023"),
+        ("I bought the house on 23 May", "The user bought the house on 23 May 2022"),
+        ("I went to the match on 23 May", "The user went to the match on 23 May 2022"),
+        ("I moved to Leeds on 3 May", "The user moved to Leeds on 3 May 2023"),
+        ("We bought the flat on 23 May", "The user bought the flat on 23 May 2022"),
+    ],
+)
+def test_the_day_on_which_somebody_did_something_is_in_the_past(text: str, claim: str) -> None:
+    fact = only(said(text))
+
+    assert (fact.claim, fact.temporal, fact.valid_to) == (claim, "past", None)
+
+
+def test_a_day_that_is_just_over_may_be_meant_as_well_as_the_next_one() -> None:
+    assert claims("I booked a table for 9 May") == ["The user booked a table for 9 May"]
+    assert claims("I booked a table for 9 April") == ["The user booked a table for 9 April 2024"]
+
+
+def test_a_year_is_told_once() -> None:
+    assert claims("I signed up for a half marathon on 9 May next year") == [
+        "The user signed up for a half marathon on 9 May 2024"
+    ]
