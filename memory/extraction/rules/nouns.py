@@ -73,6 +73,22 @@ _CREDENTIAL = (
     r"|token"
     rf"|{_IDENTITY})"
 )
+_LOCKED = (
+    r"(?:front |back |side )?(?:door|gate|alarm|entry|entrance|access|security|voicemail|key ?pad|key ?box|lock"
+    r"|lock ?box|padlock|safe|locker|garage|building|intercom|lift|elevator|unlock|pin|login|log-in|verification|recovery|backup"
+    r"|one-time|2fa|cvv|cvc)"
+)
+_CODE = (
+    rf"\b(?:{_LOCKED} (?:code|combination)s?"
+    rf"|(?:code|combination) (?:for|to|of|on) (?:the |my |our |your )?(?:\w+ ){{0,2}}{_LOCKED})\b"
+)
+_DIGITAL = r"[#*a-z]?\d[\d.,-]*+(?! (?:lines|files|digits|characters|minutes|hours|days|weeks|years)\b)"
+_GIVES_CODE = re.compile(
+    rf"{_CODE}[^.,;:=]{{0,60}}?(?:(?: (?:is|are|was|were|to|now|stays|remains)|'s)\b| ?[:=])(?: now)? ?{_DIGITAL}"
+    rf"|{_CODE} (?=\d{{3}}){_DIGITAL}|\d[#*a-z]? is (?:my|our|the|their) (?:[\w'-]+ ){{0,2}}?{_CODE}",
+    re.IGNORECASE,
+)
+"""A code that opens something, in digits: not a postcode, the code of an error or a country, or a discount code."""
 _WHERE = r"(?:in|at|on|under|behind|by|with|stored|kept|changed|set|reset|updated)\b"
 _DIGITS = r"(?<![\w-])(?:[A-Z]{0,3}-?)\d(?:[ -]?\d){4}"
 _STATES_SECRET = re.compile(
@@ -107,7 +123,7 @@ _PARTS = re.compile(r" (?:of|for|in|on|at|to|from|per|with|between|behind|under)
 def gives_secret(sentence: str) -> bool:
     """Return True for a sentence that gives a password, a passport number or the like, not only where it is kept."""
     has_known_form = URL_PASSWORD.search(sentence) is not None or redact_known_forms(sentence) != sentence
-    return has_known_form or _STATES_SECRET.search(sentence) is not None
+    return has_known_form or any(form.search(sentence) for form in (_STATES_SECRET, _GIVES_CODE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
