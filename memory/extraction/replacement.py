@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.extraction.forget_requests import without_requests
 from memory.extraction.parallel_statements import are_parallel, are_qualified_otherwise
 from memory.extraction.statement_words import part_about, read_words, says_of_others
 
@@ -69,8 +70,8 @@ class Pair:
 
 
 def make_saying(text: str, *, speaker: str, conversation_id: str, at: datetime) -> Saying:
-    """Return the statement that a message makes, without its speaker's name in front."""
-    said = text.removeprefix(f"{speaker}: ") if speaker else text
+    """Return the statement of a message, without the speaker's name in front and requests to forget something."""
+    said = without_requests(text.removeprefix(f"{speaker}: ") if speaker else text)
     return Saying(text=said[:MAX_COMPARED_CHARACTERS], speaker=speaker, conversation_id=conversation_id, at=at)
 
 

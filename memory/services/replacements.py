@@ -3,8 +3,8 @@
 Statements are spoken turns, notes and others: `KindSpec.replaces` says which kinds are compared. Links are made when
 they get their vectors, in the same transaction: each new one is compared with the nearest of the same agent, user and
 channel, among the latest MAX_STATEMENTS. The weight of a REPLACES link is the probability that the later statement
-replaces the earlier one (`extraction.replacement`). Where a fact supersedes others, the turns that are its evidence
-replace those that are theirs, too. Recalls order and mark memories by these links.
+replaces the earlier one (`extraction.replacement`), and less where facts tell that the earlier one says more
+(`replaced_evidence`). Recalls order and mark memories by these links.
 """
 
 from collections import defaultdict
@@ -31,14 +31,14 @@ from memory.extraction.replacement import (
     may_state,
     replacement_probability,
 )
-from memory.extraction.statement_words import says_no_more
 from memory.kinds import Kind, spec_of
 from memory.models import Conversation, Link, MemoryRow, Turn
-from memory.models.statements import VECTOR_HEAD_BYTES, Ids, binary_cursor, fetch_rows
-from memory.scoring import POSSIBLE_REPLACEMENT
+from memory.models.statements import VECTOR_HEAD_BYTES, Ids, binary_cursor
+from memory.scoring import POSSIBLE_REPLACEMENT, SURE_REPLACEMENT
 from memory.services.claims import take_shares
 from memory.services.embedding.serving import serving_model
 from memory.services.memories.links import REPLACES, NewLink, insert_links
+from memory.services.replaced_evidence import add_links, weaken_partial_replacements
 
 MAX_STATEMENTS = 2_000
 """Latest statements of an agent with which a new one is compared."""
@@ -72,27 +72,6 @@ WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 (composed of constants alone)
 # in one order, and after a wait for those who delete only what is still there
 KEEP_ROWS = "SELECT id FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[]) ORDER BY id FOR KEY SHARE"
-# the text of the earlier turn, and the facts that it is evidence of: how many hold still, and what the others claim
-EVIDENCE_PAIRS = """
-SELECT newer.target_id, older.target_id, before.text, learned.holding, learned.ended
-FROM memory_links AS newer
-JOIN memories AS said ON said.account_id = %(account_id)s AND said.id = newer.target_id AND said.kind = 'turn'
-JOIN memory_links AS older ON older.account_id = %(account_id)s AND older.type = 'DERIVED_FROM'
-    AND older.source_id = ANY(%(older)s::uuid[])
-JOIN memories AS before ON before.account_id = %(account_id)s AND before.id = older.target_id AND before.kind = 'turn'
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE fact.status = 'active') AS holding,
-        array_agg(fact.text) FILTER (WHERE fact.status <> 'active') AS ended
-    FROM memory_links AS also JOIN memories AS fact
-        ON fact.account_id = %(account_id)s AND fact.id = also.source_id
-    WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.target_id
-        AND fact.kind = 'fact'
-) AS learned
-WHERE newer.account_id = %(account_id)s AND newer.source_id = %(newer)s AND newer.type = 'DERIVED_FROM'
-    AND before.event_time < said.event_time
-"""
-WHOLE_TURN, PART_OF_TURN = 0.9, 0.4
-"""Weights of links by evidence: whether all that the earlier turn says was superseded, which marks it."""
 UUID_BYTES = 16
 
 
@@ -114,10 +93,12 @@ class ComparedStatements:
 def link_replaced_statements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> None:
     """Link these memories of a kind, which have vectors of this model, to those that they replace or are replaced by.
 
-    Four SQL statements at most, two of them only if something is replaced.
+    Six SQL statements at most, four of them only if something is replaced.
     """
     links = find_replacements(account_id, ids, kind=kind, model=model)
     insert_links(account_id, keep_ends(account_id, links))
+    if kind == Kind.TURN and any(link.weight >= SURE_REPLACEMENT for link in links):
+        weaken_partial_replacements(account_id, ids)
 
 
 def keep_ends(account_id: UUID, links: Sequence[NewLink]) -> list[NewLink]:
@@ -162,6 +143,8 @@ def relink_replaced_statements(account_id: UUID, rows: Sequence[MemoryRow], *, m
     ends = Q(source_id__in=every) | Q(target_id__in=every)
     Link.objects.filter(ends, account_id=account_id, type=REPLACES).delete()
     insert_links(account_id, links)
+    if any(link.weight >= SURE_REPLACEMENT for link in links):
+        weaken_partial_replacements(account_id, every)
 
 
 def group_statements(rows: Iterable[MemoryRow]) -> dict[str, list[UUID]]:
@@ -171,46 +154,6 @@ def group_statements(rows: Iterable[MemoryRow]) -> dict[str, list[UUID]]:
         if spec_of(row.kind).replaces:
             by_kind[row.kind].append(row.id)
     return by_kind
-
-
-def link_replaced_evidence(account_id: UUID, *, newer: UUID, older: Sequence[UUID]) -> int:
-    """Link the turns that are evidence of a fact to the earlier ones that are evidence of those it superseded.
-
-    A turn that says more than what was superseded gets a link of less weight, which orders but does not mark: other
-    active facts rest upon it, or no fact was learned from another sentence of it. One statement, and as many as
-    `add_links` needs. Returns the number of new links.
-    """
-    weights = {
-        (said, before): WHOLE_TURN if not holding and says_no_more(text, ended or ()) else PART_OF_TURN
-        for said, before, text, holding, ended in fetch_rows(
-            EVIDENCE_PAIRS, {"account_id": account_id, "newer": newer, "older": list(older)}
-        )
-    }
-    return add_links(
-        account_id,
-        [
-            NewLink(source_id=said, type=REPLACES, target_id=before, weight=weight)
-            for (said, before), weight in weights.items()
-        ],
-    )
-
-
-def add_links(account_id: UUID, links: Sequence[NewLink]) -> int:
-    """Store links, or raise the weights of those that exist with a smaller one. Returns the number of new links."""
-    if not links:
-        return 0
-    ends = {"source_id__in": {link.source_id for link in links}, "target_id__in": {link.target_id for link in links}}
-    rows = Link.objects.filter(account_id=account_id, type=REPLACES, **ends)
-    known = {(row.source_id, row.target_id): row for row in rows}
-    # the surest of each pair, which may have been found from both of its ends
-    surest = {(each.source_id, each.target_id): each for each in sorted(links, key=lambda link: link.weight)}
-    new = [link for ends_of, link in surest.items() if ends_of not in known]
-    insert_links(account_id, new)
-    for ends_of, link in surest.items():
-        row = known.get(ends_of)
-        if row is not None and row.weight < link.weight:
-            Link.objects.filter(account_id=account_id, id=row.id, weight__lt=link.weight).update(weight=link.weight)
-    return len(new)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ from memory.extraction.rules.corrections import (
     replace_target,
 )
 from memory.extraction.rules.doubts import orders_machine
+from memory.extraction.rules.forgetting import read_forget_words
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import gives_secret
 from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, repeats, telling_stems
@@ -208,8 +209,9 @@ class _Reader:
         before = ""
         self.people.begin_turn(speaker)
         for passage in stated_sentences_of(text):
-            sentence = passage.text
-            if gives_secret(sentence):
+            asked = read_forget_words(passage.text)
+            sentence = passage.text if asked is None else asked.rest
+            if not sentence or gives_secret(sentence):
                 continue
             sentence, regions = set_regions_aside(sentence)
             clauses = clauses_of(capitalize_dates(restate_changed_contact(sentence)))

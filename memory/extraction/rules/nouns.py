@@ -68,21 +68,37 @@ _WITH_ADDRESS = words(
 )
 """Nouns that need no more words before a value that only one of them has: "the server is runs.acme.internal"."""
 _IDENTITY = r"(?:(?:social security|national insurance|passport) (?:number|no\b\.?|#)|ssn)"
-_CREDENTIAL = (
+CREDENTIAL = (
     r"\b(?:passwords?|passphrases?|passcodes?|passwd|pwd|pw|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)"
     r"|token"
     rf"|{_IDENTITY})"
 )
+_LOCKED = (
+    r"(?:front |back |side )?(?:door|gate|alarm|entry|entrance|access|security|voicemail|key ?pad|key ?box|lock"
+    r"|lock ?box|padlock|safe|locker|garage|building|intercom|lift|elevator|unlock|pin|login|log-in|verification"
+    r"|recovery|backup|one-time|2fa|cvv|cvc)"
+)
+CODE = (
+    rf"\b(?:{_LOCKED} (?:code|combination)s?"
+    rf"|(?:code|combination) (?:for|to|of|on) (?:the |my |our |your )?(?:\w+ ){{0,2}}{_LOCKED})\b"
+)
+_DIGITAL = r"[#*a-z]?\d[\d.,-]*+(?! (?:lines|files|digits|characters|minutes|hours|days|weeks|years)\b)"
+_GIVES_CODE = re.compile(
+    rf"{CODE}[^.,;:=]{{0,60}}?(?:(?: (?:is|are|was|were|to|now|stays|remains)|'s)\b| ?[:=])(?: now)? ?{_DIGITAL}"
+    rf"|{CODE} (?=\d{{3}}){_DIGITAL}|\d[#*a-z]? is (?:my|our|the|their) (?:[\w'-]+ ){{0,2}}?{CODE}",
+    re.IGNORECASE,
+)
+"""A code that opens something, in digits: not a postcode, the code of an error or a country, or a discount code."""
 _WHERE = r"(?:in|at|on|under|behind|by|with|stored|kept|changed|set|reset|updated)\b"
 _DIGITS = r"(?<![\w-])(?:[A-Z]{0,3}-?)\d(?:[ -]?\d){4}"
 _STATES_SECRET = re.compile(
-    rf"{_CREDENTIAL}(?: (?:of|for|in|on|at|to|from|with) [^.]{{1,60}}?)?"
+    rf"{CREDENTIAL}(?: (?:of|for|in|on|at|to|from|with) [^.]{{1,60}}?)?"
     r"(?: (?:is|was|are|were|(?:has|have|had)(?: just)? been)(?: now)?+(?: (?:changed|set|reset|updated) to)?+"
     r"| ?[:=]| to)"
     rf" ?(?!{_WHERE}|the |an? |be |/)\S"
-    rf"|{_CREDENTIAL} (?:stays|remains) (?!{_WHERE}|the |an? |as )\S"
-    rf"|\S is (?:my|our|the|their) (?:[\w'-]+ ){{0,2}}{_CREDENTIAL}$"
-    rf"|\S as (?:my|our|the|their|an?) (?:[\w'-]+ ){{0,3}}{_CREDENTIAL}"
+    rf"|{CREDENTIAL} (?:stays|remains) (?!{_WHERE}|the |an? |as )\S"
+    rf"|\S is (?:my|our|the|their) (?:[\w'-]+ ){{0,2}}{CREDENTIAL}[.!]*$"
+    rf"|\S as (?:my|our|the|their|an?) (?:[\w'-]+ ){{0,3}}{CREDENTIAL}"
     rf"|\b{_IDENTITY}.*?{_DIGITS}|{_DIGITS}.*\b{_IDENTITY}",
     re.IGNORECASE,
 )
@@ -107,7 +123,7 @@ _PARTS = re.compile(r" (?:of|for|in|on|at|to|from|per|with|between|behind|under)
 def gives_secret(sentence: str) -> bool:
     """Return True for a sentence that gives a password, a passport number or the like, not only where it is kept."""
     has_known_form = URL_PASSWORD.search(sentence) is not None or redact_known_forms(sentence) != sentence
-    return has_known_form or _STATES_SECRET.search(sentence) is not None
+    return has_known_form or any(form.search(sentence) for form in (_STATES_SECRET, _GIVES_CODE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

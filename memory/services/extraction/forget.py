@@ -3,14 +3,15 @@
 The facts that rest on what this user said before alone, and say what is to be forgotten, are retracted: nothing is
 erased, and they are learned again once the user says it again. The turns that say it and the turn that asks are buried
 unless they say something else: no search finds them, and lists show them. Their conversations are summarized again
-without them, and entities that nothing else mentions are archived. Erasure is for staff and the API.
+without them, and entities that nothing else mentions are archived. A password or a code is no fact: of these the turns
+that gave it are buried. Erasure is for staff and the API.
 
 Where no fact fits, too many do, a turn that says more still says it, or the account does not prefer what is new, the
 request waits in the inbox of staff (`ForgetState.OPEN` in the metadata of the turn).
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -31,6 +32,7 @@ from memory.models import Entity, Fact, Kind, Link, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.services.entities.resolve import filter_by_holder
+from memory.services.extraction.given import find_giving_turns, ids_to_bury
 from memory.services.facts.contradict import MAX_CANDIDATES, find_policy
 from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.store import end_beliefs
@@ -67,6 +69,16 @@ class AskedToForget:
     @property
     def speaker(self) -> str:
         return personal_name(as_chunk_turn(self.turn)) or THE_USER
+
+    def filter_covered(self, facts: Sequence[Fact], evidence: Mapping[UUID, Sequence[Turn]]) -> list[Fact]:
+        """Return the facts that the request covers and that rest on what its speaker said before."""
+        covered = [
+            fact
+            for fact in facts
+            if is_said_before(evidence.get(fact.id, []), self.turn)
+            and self.request.covers(fact.text, speaker=self.speaker, claims_stated=self.claims_stated)
+        ]
+        return covered if self.request.is_about_one([fact.text for fact in covered]) else []
 
 
 def find_requests(turns: Sequence[Turn]) -> list[AskedToForget]:
@@ -114,16 +126,26 @@ def find_forgotten(
     known = rows.filter(status=status, source=EXTRACTED_SOURCE, pinned=False)
     newest = list(known.order_by("-recorded_at", "-id")[:MAX_CANDIDATES])
     evidence = read_evidence(owner.account_id, [fact.id for fact in newest])
-    facts = {
-        place: [
-            fact
-            for fact in newest
-            if is_said_before(evidence.get(fact.id, []), each.turn)
-            and each.request.covers(fact.text, speaker=each.speaker, claims_stated=each.claims_stated)
-        ]
-        for place, each in enumerate(asked)
-    }
+    facts = {place: each.filter_covered(newest, evidence) for place, each in enumerate(asked)}
     return Covered(facts=facts, evidence=evidence, is_whole=len(newest) < MAX_CANDIDATES)
+
+
+def find_meant(
+    owner: Owner, asked: Sequence[AskedToForget], *, now: datetime
+) -> tuple[Sequence[AskedToForget], Covered]:
+    """Return the requests, each of them wider if it fits no fact, be it forgotten by now, and what they cover."""
+    covered = find_forgotten(owner, asked, now=now)
+    empty = [each for place, each in enumerate(asked) if not covered.facts[place]]
+    wider = {number: each.request.wider for number, each in enumerate(empty) if each.request.wider}
+    if not wider:
+        return asked, covered
+    former = find_forgotten(owner, empty, status=Fact.Status.RETRACTED, now=now)
+    wide = [
+        replace(each, request=wider[n]) if n in wider and not former.facts[n] else each for n, each in enumerate(empty)
+    ]
+    widened = iter(wide)
+    meant = [next(widened) if not covered.facts[place] else each for place, each in enumerate(asked)]
+    return meant, find_forgotten(owner, meant, now=now)
 
 
 def read_evidence(account_id: UUID, fact_ids: Collection[UUID]) -> dict[UUID, list[Turn]]:
@@ -153,9 +175,10 @@ def find_to_lock(owner: Owner, asked: Sequence[AskedToForget], *, now: datetime)
     """Return the known facts that requests cover, and the turns that these were learned from."""
     if not asked:
         return set(), set()
-    covered = find_forgotten(owner, asked, now=now)
+    meant, covered = find_meant(owner, asked, now=now)
     places = range(len(asked))
     said = {turn.id for place in places for turn in covered.turns_of(place)}
+    said |= {turn_id for each in meant for turn_id in ids_to_bury(find_giving_turns(owner, each.request, each.turn))}
     return {fact.id for place in places for fact in covered.facts[place]}, said
 
 
@@ -168,7 +191,8 @@ def forget_requested(
     """
     if not asked:
         return set()
-    covered = find_forgotten(owner, asked, now=now)
+    asked, covered = find_meant(owner, asked, now=now)
+    given = [find_giving_turns(owner, each.request, each.turn) for each in asked]
     prefers_new = find_policy(owner) == "prefer_new"
     done = {
         place: prefers_new and 0 < len(facts) <= MAX_FORGOTTEN and {fact.id for fact in facts} <= set(may_end)
@@ -178,13 +202,17 @@ def forget_requested(
     retracted = {fact.id: fact for place, facts in covered.facts.items() if done[place] for fact in facts}
     ended = retract_all(owner, list(retracted.values()), now=now)
     silent = find_silent(owner, {fact_id: covered.evidence[fact_id] for fact_id in retracted}, retracted)
-    for place in done:
+    secret = [turn_id for turns in given if prefers_new for turn_id in ids_to_bury(turns)]
+    for place, turns in enumerate(given):
         is_said = any(turn.id not in silent for turn in covered.turns_of(place))
-        done[place] = covered.is_whole and (place in forgotten or (done[place] and not is_said))
+        is_given = any(not turn.buried and turn.id not in secret for turn in turns)
+        is_done = place in forgotten or (done[place] and not is_said) or (turns and not covered.facts[place])
+        done[place] = covered.is_whole and not is_given and bool(is_done)
     note_requests(owner, asked, done)
     only_asking = dict.fromkeys(each.turn.id for each in asked if only_asks_to_forget(each.turn.text))
-    mark_memories(owner, [*silent, *only_asking], mark="bury", now=now)
-    mark_memories(owner, find_forgotten_entities(owner, [*silent, *retracted]), mark="archive", now=now)
+    gone = [*silent, *secret]
+    mark_memories(owner, list(dict.fromkeys([*gone, *only_asking])), mark="bury", now=now)
+    mark_memories(owner, find_forgotten_entities(owner, [*gone, *retracted]), mark="archive", now=now)
     forget_preferences(owner, ended, now=now)
     return {fact.id for fact in ended}
 

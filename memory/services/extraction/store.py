@@ -56,6 +56,7 @@ from memory.services.facts.tombstones import count_tombstone_matches, find_tombs
 from memory.services.memories.links import MENTIONS, NewLink, insert_links
 from memory.services.memories.trust import least_trust
 from memory.services.profiles import read_preferences
+from memory.services.replaced_evidence import weaken_partial_replacements
 
 MAX_EVIDENCE_TURNS = 50
 """Maximum of turns that a relationship names as its evidence; the latest are kept."""
@@ -92,6 +93,7 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
         may_end = outdated.union(*(items.facts.values() for _inputs, items in stored))
         ended = end_outdated(owner, find_ending(owner, turn_ids, may_end=may_end), now=now)
         stored[0][1].counts.figures["facts_superseded"] += len(ended)
+        weaken_partial_replacements(owner.account_id, turn_ids)
         retracted = forget_requested(owner, asked, may_end=may_end, now=now)
         stored[0][1].counts.figures["facts_forgotten"] += len(retracted)
         for _inputs, items in stored:

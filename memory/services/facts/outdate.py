@@ -33,6 +33,7 @@ from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.store import next_belief_at
 from memory.services.facts.supersede import close_fact
 from memory.services.memories.links import DERIVED_FROM, SUPERSEDES, NewLink, insert_links
+from memory.services.replaced_evidence import weaken_partial_replacements
 
 FIND_OUTDATED = """
 SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, fact.text, older.text, newer.text,
@@ -185,5 +186,6 @@ def end_outdated(owner: Owner, outdated: Sequence[OutdatedFact], *, now: datetim
             ended.append(each)
     if ended:
         insert_links(owner.account_id, links)
+        weaken_partial_replacements(owner.account_id, [found.turn_id for found in outdated])
         record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[each.id for each in ended])
     return ended

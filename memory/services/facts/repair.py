@@ -33,7 +33,7 @@ from memory.services.facts.store import links_from_facts, lock_for_change, next_
 from memory.services.facts.supersede import close_fact
 from memory.services.memories.links import ABOUT, SUPERSEDES, NewLink, insert_links
 from memory.services.profiles import forget_preferences
-from memory.services.replacements import link_replaced_evidence
+from memory.services.replaced_evidence import link_replaced_evidence
 
 ACTOR = "job:find_contradictions"
 MAX_FACTS_OF_KEY = 200

@@ -65,7 +65,7 @@ from memory.services.facts.tombstones import refuse_rejected_claims
 from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import own_vectors, store_memories
 from memory.services.profiles import forget_preferences
-from memory.services.replacements import link_replaced_evidence
+from memory.services.replaced_evidence import link_replaced_evidence
 
 CONTRADICTION_SIMILARITY = 0.5
 """Cosine of two claims from which on one may contradict the other."""

@@ -59,7 +59,7 @@ from memory.services.facts.tombstones import (
 from memory.services.memories.links import ABOUT, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import ClientVector, TextUpdate, update_texts
 from memory.services.profiles import forget_preferences
-from memory.services.replacements import link_replaced_evidence
+from memory.services.replaced_evidence import link_replaced_evidence
 
 CORRECTABLE = frozenset({"claim", "confidence", "temporal", "valid_from", "valid_to"})
 WAS_WRONG = {"reason": "correction"}

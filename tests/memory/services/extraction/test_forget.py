@@ -5,15 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from memory.models import Account, Conversation, EpisodicMemory, Fact, Turn, UserProfile
+from memory.models import Account, Conversation, EpisodicMemory, Fact, Link, Turn, UserProfile
 from memory.owner import Owner
 from memory.services.conversations.end import end_conversation
+from memory.services.embedding.queue import embed_pending
 from memory.services.extraction.forget import FORGET_KEY, find_requests, forget_requested, read_evidence
 from memory.services.summaries.summarize import request_summary
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import TURN_TIME, claims, entities, extract_all, say_sentences
 from tests.memory.recalls import found_by_words
 from tests.memory.summaries import summarize
+from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -27,9 +29,11 @@ def user(owner: Owner) -> Owner:
     return replace(owner, user_id="u1")
 
 
-def say_one(owner: Owner, *sentences: str, days: int, name: str = "") -> None:
+def say_one(owner: Owner, *sentences: str, days: int, name: str = "", is_embedded: bool = False) -> None:
     at = TURN_TIME + timedelta(days=days)
     say_sentences(owner, *sentences, name=name, conversation_id=f"day-{days}", at=at)
+    if is_embedded:
+        embed_pending(now=NOW + timedelta(minutes=1), limit=10)
     extract_all(NOW)
 
 
@@ -242,3 +246,105 @@ def test_an_account_that_does_not_prefer_new_facts_leaves_it_to_staff(user: Owne
 
     assert claims(status=Fact.Status.ACTIVE) == [CLAIM]
     assert (buried(), state_of(ASKS)) == ([ASKS], "open")
+
+
+def test_an_address_is_the_home_where_nothing_else_fits(user: Owner) -> None:
+    say_one(user, "I live in Porto.", days=0)
+    say_one(user, ASKS, days=5)
+    say_one(user, ADDRESS, days=6)
+
+    assert claims(status=Fact.Status.RETRACTED) == ["The user lives in Porto"]
+    assert (state_of(ASKS), claims(status=Fact.Status.ACTIVE)) == ("done", [CLAIM])
+
+
+def test_the_home_stays_if_the_address_is_forgotten_already(user: Owner) -> None:
+    again = "Forget my address!"
+    say_one(user, ADDRESS, "I live in Porto.", days=0)
+    say_one(user, ASKS, days=5)
+    say_one(user, again, days=6)
+
+    assert claims(status=Fact.Status.ACTIVE) == ["The user lives in Porto"]
+    assert state_of(again) == "done"
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ("My Netflix password is hunter2.", "Forget my Netflix password."),
+        ("My PIN is 1234. I love jazz.", "Forget my PIN please."),
+        ("The code for the gate is 4455.", "Please forget the gate code."),
+    ],
+)
+def test_turns_that_gave_a_secret_are_found_no_more(user: Owner, said: str, asks: str) -> None:
+    other = "My wifi password is blue77."
+    say_one(user, said, other, days=0)
+    say_one(user, asks, days=5)
+
+    assert (buried(), state_of(asks)) == ([said, asks], "done")
+
+
+def test_a_secret_that_an_assistant_repeated_is_found_no_more(user: Owner) -> None:
+    said, repeated = "My PIN is 1234.", "Noted, your PIN is 1234."
+    answer = turn(repeated, role="assistant", timestamp=TURN_TIME)
+    say_one(user, said, days=0)
+    say(user, answer, conversation_id="day-0")
+    say_one(user, "Forget my PIN.", days=5)
+
+    assert buried() == [said, repeated, "Forget my PIN."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["My bank PIN is 1234.", "My phone PIN is 9999."],
+        ["My sister's PIN is 1234."],
+        ["I forgot my PIN."],
+        [f"My PIN is 1234. {'We went for a walk. ' * 20}"],
+    ],
+)
+def test_a_secret_that_is_not_surely_meant_waits_for_staff(user: Owner, said: list[str]) -> None:
+    say_one(user, *said, days=0)
+    say_one(user, "Forget my PIN.", days=5)
+
+    assert (buried(), state_of("Forget my PIN.")) == (["Forget my PIN."], "open")
+
+
+@pytest.mark.parametrize("user_id", ["u2", "u1"])
+def test_secrets_of_others_stay(user: Owner, user_id: str) -> None:
+    say_one(replace(user, user_id=user_id), "My PIN is 1234.", days=0, name="Eva")
+    say_one(user, "Forget my PIN.", days=5)
+
+    assert (buried(), state_of("Forget my PIN.")) == (["Forget my PIN."], "open")
+
+
+def test_an_account_that_does_not_prefer_new_facts_leaves_secrets_to_staff(user: Owner) -> None:
+    Account.objects.filter(pk=user.account_id).update(contradictions="flag_review")
+    say_one(user, "My PIN is 1234.", days=0)
+    say_one(user, "Forget my PIN.", days=5)
+
+    assert (buried(), state_of("Forget my PIN.")) == (["Forget my PIN."], "open")
+
+
+def test_a_name_is_forgotten_if_it_is_known_to_be_somebody(user: Owner) -> None:
+    say_one(user, "My brother Alex lives in Paris.", "I use Docker at work.", days=0)
+    say_one(user, "Forget about Alex.", days=5)
+    say_one(user, "Forget about Docker.", days=6)
+
+    assert claims(status=Fact.Status.ACTIVE) == ["The user uses Docker at work"]
+    assert (state_of("Forget about Alex."), state_of("Forget about Docker.")) == ("done", "open")
+
+
+def test_a_request_replaces_nothing_that_it_repeats(user: Owner) -> None:
+    asks = "Please forget that my sister is vegan."
+    for days, said in enumerate(["I'm vegan.", "My sister is vegan.", asks]):
+        say_one(user, said, days=days, is_embedded=True)
+
+    assert claims(status=Fact.Status.ACTIVE) == ["The user is vegan"]
+    assert (claims(status=Fact.Status.RETRACTED), state_of(asks)) == (["The user's sister is vegan"], "done")
+    assert not Link.objects.filter(type="REPLACES", source__text=asks).exists()
+
+
+def test_what_follows_a_request_is_learned(user: Owner) -> None:
+    say_one(user, "Forget that I live in Porto, I live in Braga now.", days=0)
+
+    assert claims() == ["The user lives in Braga"]

@@ -12,10 +12,11 @@ from django.db import connection
 from memory.models import Fact, Link, Turn
 from memory.owner import Owner
 from memory.scoring import SURE_REPLACEMENT
+from memory.services.embedding.queue import embed_pending
 from memory.services.extraction.extract import extract_due
 from memory.services.facts.store import visible_facts
 from memory.services.memories.links import REPLACES, NewLink, insert_links
-from memory.services.replacements import PART_OF_TURN, WHOLE_TURN
+from memory.services.replaced_evidence import PART_OF_TURN, WHOLE_TURN
 from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import TURN_TIME, claims, extract_all, say_sentences
@@ -169,6 +170,44 @@ def test_a_turn_all_of_whose_facts_ended_is_marked(user: Owner) -> None:
         ("I work for Nordlicht now.", before): PART_OF_TURN,
         ("I live in Braga now.", before): WHOLE_TURN,
     }
+
+
+RENT, RISE = "My rent is £950 a month at the new flat, it's 14 Cardigan Lane.", "My rent went up to £995."
+NURSE = "My sister Priya lives in Manchester, she's a nurse and she's vegan."
+MANAGER = "Priya got a new job, she's a ward manager at St James's now."
+
+
+@pytest.mark.parametrize(
+    ("before", "now_true", "replaced", "weight"),
+    [
+        pytest.param(NURSE, MANAGER, ["Priya is a nurse"], PART_OF_TURN, id="other facts rest upon it"),
+        pytest.param(RENT, RISE, ["The user's rent is £950 a month at the new flat"], PART_OF_TURN, id="it says more"),
+        pytest.param(NURSE, "Priya is doing well these days.", [], PART_OF_TURN, id="all of its facts hold"),
+        pytest.param("My rent is £950.", RISE, ["The user's rent is £950"], WHOLE_TURN, id="it says no more"),
+        pytest.param("Lunch was nice.", "Lunch was horrible.", [], 0.76, id="it teaches nothing"),
+    ],
+)
+def test_a_sure_link_between_texts_marks_no_turn_that_says_more(
+    user: Owner, before: str, now_true: str, replaced: list[str], weight: float
+) -> None:
+    extract_sentences(user, before, days=0)
+    say_sentences(user, now_true, name="", conversation_id="day-5", at=TURN_TIME + timedelta(days=5))
+    older, newer = Turn.objects.order_by("event_time")
+    insert_links(user.account_id, [NewLink(source_id=newer.id, type=REPLACES, target_id=older.id, weight=0.76)])
+
+    extract_all(NOW)
+
+    assert claims(status="superseded") == replaced
+    assert replaced_turns() == {(now_true, before): weight}
+
+
+def test_a_turn_that_is_linked_after_it_was_extracted_is_not_marked_either(user: Owner) -> None:
+    extract_sentences(user, NURSE, days=0)
+    extract_sentences(user, MANAGER, days=5)
+
+    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
+
+    assert replaced_turns() == {(MANAGER, NURSE): PART_OF_TURN}
 
 
 def test_a_link_that_the_texts_suggested_becomes_as_sure_as_the_facts(user: Owner) -> None:

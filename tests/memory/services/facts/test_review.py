@@ -18,7 +18,7 @@ from memory.services.facts.supersede import correct_fact, reject_fact, retract_f
 from memory.services.facts.tombstones import add_tombstone
 from memory.services.memories.correct import mark_memories
 from memory.services.memories.links import REPLACES
-from memory.services.replacements import WHOLE_TURN
+from memory.services.replaced_evidence import WHOLE_TURN
 from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
