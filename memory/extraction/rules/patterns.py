@@ -14,6 +14,7 @@ from memory.extraction.rules import events, states
 from memory.extraction.rules.copulas import read_copula, read_new_age
 from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
+from memory.extraction.rules.people import brought_in
 from memory.extraction.rules.personal import read_personal, with_time_behind
 from memory.extraction.rules.phrases import Voice, cut_phrase, is_vague, make_phrase, trim_phrase
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
@@ -143,6 +144,7 @@ def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> li
     if subject is not None and subject.rest.startswith("and "):
         # "my mum and my sister": either may be meant by "she"
         people.append(replace(subject, label=subject.rest))
+    people += brought_in(text, subject, named=named)
     return list({person.label: person for person in people}.values())
 
 
