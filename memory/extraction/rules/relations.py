@@ -78,6 +78,13 @@ def read_possessions(said: ClauseContext) -> Iterator[Statement]:
             yield statement
 
 
+def type_of_relation(attribute: str) -> str:
+    """Return what the value of "relation:cat" or "only:wife" is; empty for an attribute that is no relation."""
+    kind, _, who = attribute.partition(":")
+    last = who.rpartition(" ")[2] if kind in ("relation", "only") else ""
+    return "animal" if last in ANIMAL_RELATIONS else "person" if last in PERSON_RELATIONS else ""
+
+
 def read_introductions(said: ClauseContext) -> Iterator[Statement]:
     """Yield whom a question or a report speaks of as somebody's: "Does my sister Ana …", "my boss, Tom, says …"."""
     for match in _NAMED.finditer(said.clause.text):
