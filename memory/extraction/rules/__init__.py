@@ -47,11 +47,10 @@ from memory.extraction.rules.corrections import (
     ClaimEffects,
     Earlier,
     effects_of_statement,
+    read_again,
     read_known,
-    read_replacement,
     read_statement,
-    replace_known_value,
-    replace_target,
+    with_name_of_dead,
 )
 from memory.extraction.rules.doubts import orders_machine
 from memory.extraction.rules.forgetting import read_forget_words
@@ -66,7 +65,7 @@ from memory.extraction.rules.preferences import preference_of
 from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
-from memory.extraction.rules.relations import read_introductions
+from memory.extraction.rules.relations import read_introductions, type_of_relation
 from memory.extraction.rules.specifics import capitalize_dates
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker
@@ -137,6 +136,8 @@ class _Reader:
     people: People = field(default_factory=People)
     spoken: list[tuple[ChunkTurn, str]] = field(default_factory=list)
     own_words: list[Statement] = field(default_factory=list)
+    unsaid: set[str] = field(default_factory=set)
+    """Names that only earlier claims give: of the cat, for "my cat died"."""
     to_assistant: set[int] = field(default_factory=set)
     """The indexes of the turns of a user without a name, who speaks to an assistant."""
 
@@ -192,11 +193,12 @@ class _Reader:
             del self.found[_key(statement)]
 
     def add_known_names(self) -> None:
-        """Add the people of known facts: "Ben has moved to Munich" does not say by itself who Ben is."""
-        found = (each.reading.parts for each in self.earlier)
-        for name in (parts.subject for parts in found if parts is not None and parts.attribute in PERSONAL):
-            if is_name(name) and "'s" not in name and not self.names.type_of(name):
-                self.names.add(name, "person")
+        """Add the people and animals of known facts: "Ben has moved to Munich" does not say by itself who Ben is."""
+        known = [each.reading.parts for each in self.earlier if each.reading.parts is not None]
+        kin = [(parts.value, type_of_relation(parts.attribute)) for parts in known]
+        for name, type_ in (*kin, *((parts.subject, "person") for parts in known if parts.attribute in PERSONAL)):
+            if type_ and is_name(name) and "'s" not in name and not self.names.type_of(name):
+                self.names.add(name, type_)
 
     def statements(self, turn: ChunkTurn, text: str) -> Iterator[Statement]:
         speaker = _speaker(turn)
@@ -256,14 +258,13 @@ class _Reader:
             self.own_words += read_open_claims(said, known, asks=asks)
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
-        clause, speaker = said.clause, said.speaker
+        text, name = with_name_of_dead(said.clause.text, self.earlier, speaker=said.speaker)
+        self.unsaid.add(name)
+        said = replace(said, clause=replace(said.clause, text=text))
         statements = list(read_new_amount(said)) or list(read_changed_quantity(said)) or list(statements_of(said))
         self.people.add(people_spoken_of(said, statements))
-        again = None if statements else read_replacement(clause, self.last_of.get(speaker.label))
-        again = again or (None if statements else replace_known_value(clause, self.earlier, speaker=speaker))
-        again = again or (None if statements else replace_target(clause, self.earlier, speaker=speaker))
-        if again:
-            statements = [replace(again, turn=said.turn.index)]
+        again = None if statements else read_again(said, self.last_of.get(said.speaker.label), self.earlier)
+        statements = [again] if again else statements
         # work for which somebody asks for help is a task at hand
         work = [] if statements or asks else list(read_work(said))
         self.people.add(owners_of(said, work))
@@ -333,7 +334,8 @@ class _Reader:
         """Return the names of a statement that have unambiguous types, and the known names in its claim."""
         sure = (named for named in statement.names if self.names.type_of(named.name) == named.type)
         names = (self.names.form_of(named.name) for named in sure)
-        return tuple(dict.fromkeys((*names, *self.names.mentioned(statement.claim))))
+        found = dict.fromkeys((*names, *self.names.mentioned(statement.claim)))
+        return tuple(name for name in found if name not in self.unsaid)
 
     def fact(self, found: _Found) -> ExtractedFact:
         statement = found.statement

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has_street
+from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.denials import denied_claims
+from memory.extraction.rules.endings import DATED, ends_value, read_ends
 from memory.extraction.rules.owner_claims import read_owner
-from memory.extraction.rules.quantities import is_alike, is_generic, read_quantity, unit_of
+from memory.extraction.rules.quantities import is_alike, is_generic, is_other_time, read_quantity, unit_of
 from memory.extraction.rules.statements import ClaimParts, attitude_to, is_single, normalize_value
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
@@ -36,7 +38,6 @@ PERSONAL = frozenset({"residence", "employer", "age", "birthday", "birthplace", 
 
 _SUBJECT = r"(?P<subject>\S.{0,80}?)"
 _VALUE = r"(?P<value>\S.{0,79}?)"
-_DATED = r"(?: (?:in|on|from|since|until) (?:the .{1,40}|[^ ]{1,12} ?[^ ]{0,12} ?)?(?:19|20)\d\d)?"
 _NOW = r"(?:now |currently )?"
 _DIETS = "vegetarian|vegan|pescatarian"
 _MARITAL = "single|married|divorced|widowed|engaged"
@@ -69,7 +70,7 @@ class _Reader:
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"{_SUBJECT} {pattern}{_DATED}\.?")
+    return re.compile(rf"{_SUBJECT} {pattern}{DATED}\.?")
 
 
 def _holds(attribute: str, pattern: str, *, is_change: bool = False) -> _Reader:
@@ -97,6 +98,7 @@ _READERS = (
     _holds("birthplace", rf"was born in {_VALUE}"),
     _holds("called", rf"asks to be called {_VALUE}"),
     _holds("spouse", rf"(?:is|got) married to {_VALUE}"),
+    _holds("engaged", rf"(?:is|got) {_NOW}engaged to {_VALUE}"),
     _ends("spouse", rf"is no longer married to {_VALUE}"),
     _holds("origin", rf"is from {_VALUE}"),
     _ends("diet", rf"is no longer {_AN}(?P<value>{_DIETS})"),
@@ -108,30 +110,12 @@ _READERS = (
     _ends("uses", rf"no longer uses? {_AN}{_VALUE}"),
     _holds("uses", rf"uses? {_AN}{_VALUE}"),
     _ends("drinks", rf"no longer drinks? {_AN}{_VALUE}"),
+    _holds("takes", rf"takes? (?P<value>(?:\d+ ?m?c?g (?:of )?)?{DRUG}(?: .{{1,60}})?)"),
     _holds("drinks", rf"drinks? {_AN}{_VALUE}"),
     _holds("studies", rf"(?:studies|study) (?:at )?{_AN}{_VALUE}"),
     _holds("owns", rf"(?:owns?|has|have|drives?) (?:an?|the|their) {_VALUE}"),
     _ends("owns", rf"no longer (?:owns?|has|have|drives?) {_AN}{_VALUE}"),
     _ends("owns", rf"(?:has |have )?(?:sold|gave away|given away|got rid of|gotten rid of) {_AN}{_VALUE}"),
-)
-_ENDING = (
-    (
-        ("employer", "studies"),
-        _compile(rf"(?:has |have )?(?:left|quit) (?:(?:their|his|her) (?:job|position) (?:at|with) )?{_NAMED}{_VALUE}"),
-    ),
-    (
-        ("uses", "drinks", "employer", "studies"),
-        _compile(rf"(?:has |have )?(?:switched|moved) from {_VALUE} to .{{1,60}}"),
-    ),
-    (("spouse",), _compile(rf"(?:is|got) (?:divorced|separated) from {_VALUE}")),
-    (("uses",), _compile(rf"(?:has |have )?stopped using {_AN}{_VALUE}")),
-    (("drinks",), _compile(rf"(?:has |have )?(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
-    (("employer", "studies"), _compile(rf"(?:is no longer (?:at|with)|resigned from|retired from) {_NAMED}{_VALUE}")),
-    (("employer",), _compile(rf"was (?:fired|laid off) (?:by|from|at) {_NAMED}{_VALUE}")),
-)
-"""Attributes of which the claim ends the value."""
-_INSTEAD = re.compile(
-    rf"{_SUBJECT} (?P<verb>uses?|drinks?|works? (?:for|at)|studies) \S.{{0,59}}? (?:instead of|rather than) {_VALUE}\.?"
 )
 _CONTACTS = frozenset(
     {
@@ -270,21 +254,7 @@ def read_meaning(claim: str) -> ClaimReading:
     claim = " ".join(claim[:300].split())
     parts = read_claim(claim)
     ends = [parts] if parts is not None and parts.is_end else []
-    for attributes, pattern in _ENDING:
-        if match := pattern.fullmatch(claim):
-            subject, value = match["subject"], match["value"]
-            ends += [
-                ClaimParts(subject=subject, attribute=each, value=value, temporal=Temporal.PAST, is_end=True)
-                for each in attributes
-            ]
-    if match := _INSTEAD.fullmatch(claim):
-        verb = match["verb"].split()[0].rstrip("s")
-        attribute = {"work": "employer", "studie": "studies", "use": "uses", "drink": "drinks"}[verb]
-        ends.append(
-            ClaimParts(
-                subject=match["subject"], attribute=attribute, value=match["value"], temporal=Temporal.PAST, is_end=True
-            )
-        )
+    ends += read_ends(claim)
     return ClaimReading(parts=parts, ends=tuple(ends), ended_claims=denied_claims(claim))
 
 
@@ -294,13 +264,21 @@ def contradicts(new: ClaimReading, old: ClaimReading) -> bool:
         return False
     if new.parts is not None and _is_divorce(new.parts, old.parts):
         return True
-    if any(end.key == old.parts.key and _is_same_value(end, old.parts) and not old.parts.is_end for end in new.ends):
+    ending = [end for end in new.ends if end.key == old.parts.key]
+    if any(ends_value(end, old.parts) or (_is_same_value(end, old.parts) and not old.parts.is_end) for end in ending):
         return True
     if new.parts is None or new.parts.key != old.parts.key or new.parts.temporal != Temporal.CURRENT:
         return False
     if old.parts.is_end:
         return bool(old.ended_claims) and _is_same_value(new.parts, old.parts)
     return old.parts.temporal == Temporal.CURRENT and is_single(new.parts.attribute) and differs(new.parts, old.parts)
+
+
+def is_rescheduled(new: ClaimReading, old: ClaimReading) -> bool:
+    """Return True for plans of the same thing at two times of one day, of which the later one counts."""
+    if new.parts is None or old.parts is None or new.parts.attribute != "date" or not contradicts(new, old):
+        return False
+    return is_other_time(_value_of(new.parts), _value_of(old.parts))
 
 
 def _is_divorce(new: ClaimParts, old: ClaimParts) -> bool:
@@ -371,6 +349,8 @@ def differs(new: ClaimParts, old: ClaimParts) -> bool:
         return new.attribute == "version" and new.is_change
     if new.attribute == "amount" and not _are_comparable(new, unit_of(ours), unit_of(theirs)):
         return False
+    if new.attribute == "date" and is_other_time(ours, theirs):
+        return True
     return new.attribute not in _OF_THINGS or new.is_change or not is_generic(new.subject)
 
 

@@ -39,7 +39,8 @@ _TURNED = re.compile(
 _STATE = re.compile(
     rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>lactose intolerant|colou?r blind"
     rf"|{'|'.join(sorted(STATES, key=len, reverse=True))})"
-    r"(?=[.,!;]|$| (?:and|now|since|for|myself|herself|himself|too|as well|but|so)\b)"
+    r"(?=[.,!;]|$| (?:and|now|since|for|myself|herself|himself|too|as well|but|so|after all|any ?more"
+    r"|at all|btw|by the way|tbh|actually)\b)"
 )
 _RELATED_TO = re.compile(
     r"(?P<words>allergic to|married to|engaged to|interested in|afraid of|scared of|terrified of|good at|fluent in"
@@ -59,8 +60,9 @@ _ORIGIN = re.compile(rf"(?:originally )?from (?P<place>{NAME})(?=[.,!;]|$| (?:an
 _BASED = re.compile(rf"based in (?P<place>{NAME})(?=[.,!;]|$| (?:and|but|now)\b)")
 _HAPPENED = re.compile(
     r"(?P<words>born in|born on|raised in|diagnosed with|promoted to|accepted (?:in)?to|hired (?:as|by|at)|laid off"
-    r"|fired|adopted|elected|invited to|injured in|rescued)(?: (?P<rest>.+))?"
+    r"|fired|sacked|made redundant|let go(?! of)|adopted|elected|invited to|injured in|rescued)(?: (?P<rest>.+))?"
 )
+_WITHOUT_MORE = ("laid off", "fired", "sacked", "made redundant", "let go")
 _BORN = {"born in": "birthplace", "born on": "birthday"}
 
 
@@ -221,7 +223,7 @@ def _happened(said: ClauseContext, subject: Subject, predicate: Predicate) -> St
         when = date.words if year in predicate.rest[: date.stop] else date.words.removesuffix(f" {year}")
         return _born_on(said, subject, words, when)
     value = make_phrase(cut_phrase(predicate.rest[begin : date.begin if date else None].strip()), subject.voice)
-    if not value and words not in ("laid off", "fired"):
+    if not value and words not in _WITHOUT_MORE:
         return None
     verb = predicate.words(is_plural=subject.is_plural)
     claim = " ".join(filter(None, (verb, words, value, date.words if date else "")))
@@ -246,7 +248,7 @@ _Reading = Callable[[ClauseContext, Subject, Predicate], Statement | None]
 _PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _based, _profession, _relation)
 _READINGS: dict[Form, tuple[_Reading, ...]] = {
     Form.COPULA_PAST: (_happened, _profession, _origin, _relation),
-    Form.COPULA_PERFECT: (_state, _profession, _relation),
+    Form.COPULA_PERFECT: (_state, _profession, _happened, _relation),
     Form.COPULA_NEGATED: (_denial,),
     Form.NO_LONGER: (*_PRESENT, _former),
 }

@@ -9,14 +9,18 @@ from memory.extraction.rules.attributes import (
     ClaimReading,
     contradicts,
     is_move,
+    is_rescheduled,
     read_meaning,
     replaces_preference,
     replaces_role,
 )
 from memory.extraction.rules.denials import opposites_of
+from memory.extraction.rules.endings import ends_plan
 from memory.extraction.rules.passages import Clause
+from memory.extraction.rules.phrases import Voice
+from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
-from memory.extraction.rules.subjects import Speaker
+from memory.extraction.rules.subjects import Speaker, Subject
 from memory.identity import normalize_claim
 from memory.models.facts import Certainty, Temporal
 
@@ -35,6 +39,14 @@ _NEW_TARGET = re.compile(
     r"|goal weight|goal time) (?:to |at )?(?P<new>(?:under |below |about )?[$€£]?\d[\w:.,%]*(?: [a-z]+){0,3})",
     re.IGNORECASE,
 )
+_IS_OFF = re.compile(
+    r"(?P<whose>(?i:the|my|our) |[A-Z][\w-]*'s )(?P<what>[\w][\w' -]{1,60}?) (?:is|was|has been|got|has got)"
+    r" (?:(?:now|just|all|been) )?(?:cancell?ed|called off|off)[.!]*"
+)
+_DIED = re.compile(
+    r"(?:[Mm]y (?P<who>[a-z-]+)|(?P<name>[A-Z][\w'-]+)) (?P<rest>(?:(?:has|just|sadly) )*(?:died|passed away)\b.*)"
+)
+_RELATIVE = re.compile(r"(?P<who>[a-z-]+) is (?P<name>[A-Z][\w'-]+)\.?")
 _MEANT = re.compile(rf"(?P<new>{_VALUE})[.!]?", re.IGNORECASE)
 
 
@@ -94,16 +106,63 @@ def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> Cl
 
 
 def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -> bool:
-    if statement.temporal == Temporal.FUTURE or statement.certainty == Certainty.UNCERTAIN:
+    if statement.temporal == Temporal.FUTURE:
+        return is_rescheduled(reading, earlier.reading)
+    if statement.certainty == Certainty.UNCERTAIN:
         return False
     if is_move(statement.claim) and not statement.is_recent:
         return False
     if normalize_claim(earlier.claim) in opposites_of(statement.claim):
         return True
+    if ends_plan(statement.claim, earlier.claim):
+        return True
     if contradicts(reading, earlier.reading) or (statement.is_change and replaces_role(reading, earlier.reading)):
         return True
     is_instead = statement.is_change or statement.is_correction
     return is_instead and replaces_preference(statement.claim, earlier.claim)
+
+
+def read_again(said: ClauseContext, last: Statement | None, earlier: Sequence[Earlier]) -> Statement | None:
+    """Return what a clause without a statement of its own says of what was stated: another value, or its end."""
+    clause, speaker = said.clause, said.speaker
+    again = read_replacement(clause, last) or replace_known_value(clause, earlier, speaker=speaker)
+    again = again or replace_target(clause, earlier, speaker=speaker) or cancel_plan(said, earlier)
+    return replace(again, turn=said.turn.index) if again else None
+
+
+def cancel_plan(said: ClauseContext, earlier: Sequence[Earlier]) -> Statement | None:
+    """Return that a thing which is planned is cancelled: "The Rome trip is cancelled", "my appointment is off"."""
+    match = _IS_OFF.fullmatch(said.clause.text)
+    if match is None:
+        return None
+    whose = f"{said.speaker.owner} " if match["whose"].lower() in ("my ", "our ") else match["whose"].capitalize()
+    claim = f"{whose}{match['what']} is cancelled"
+    if not any(ends_plan(claim, each.claim) for each in earlier):
+        return None
+    voice = Voice(speaker=said.speaker.label, is_own=True)
+    subject = Subject(label=said.speaker.label, rest="", voice=voice, names=said.speaker.names, is_third=True)
+    statement = make_statement(said, subject, attribute="cancelled", value=match["what"], claim="")
+    return replace(statement, claim=claim, is_correction=False)
+
+
+def with_name_of_dead(text: str, earlier: Sequence[Earlier], *, speaker: Speaker) -> tuple[str, str]:
+    """Return "My cat Biscuit died" for "my cat died" and for "Biscuit died", if the known claims say who it is.
+
+    The second is the name, if the clause does not say it, else empty.
+    """
+    match = _DIED.fullmatch(text)
+    if match is None:
+        return text, ""
+    known = [each for each in earlier if each.claim.startswith(f"{speaker.owner} ") and each.reading.parts is not None]
+    relatives = [_RELATIVE.fullmatch(each.claim.removeprefix(f"{speaker.owner} ")) for each in known]
+    said = (match["name"] or "", (match["who"] or "").lower())
+    found = {
+        (each["who"], each["name"]) for each in relatives if each and said in ((each["name"], ""), ("", each["who"]))
+    }
+    if len(found) != 1:
+        return text, ""
+    [(who, name)] = found
+    return f"My {who} {name} {match['rest']}", "" if match["name"] else name
 
 
 def read_replacement(clause: Clause, speaker_last: Statement | None) -> Statement | None:

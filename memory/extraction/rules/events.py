@@ -87,7 +87,8 @@ EVENTS = (
          r"|statement|adjustments|bond|trip|fresh|difference)\b)\w"),
     rule("buy", A_THING, refuses="(?:some time|the idea|a (?:lot|bit|few things))"),
     rule("get", r"back from (?:an?|the|my|our) \w", forms=frozenset({Form.PAST, Form.PERFECT})),
-    rule("get", r"(?:engaged|married|divorced|promoted|laid off|fired|accepted (?:in)?to|hired)\b", "event"),
+    rule("get", r"(?:engaged|married|divorced|promoted|laid off|fired|sacked|made redundant|let go(?! of)"
+         r"|accepted (?:in)?to|hired)\b", "event"),
     rule("get", r"(?:an?|my|our|two|three|some|this|the) (?:[\w'-]+ ){0,3}?(?:job|dog|cat|puppy|kitten"
          r"|car|bike|house|apartment|degree|license|promotion"
          r"|raise|scholarship|tattoo|haircut|piano|guitar|laptop|phone|camera|ticket|tickets"
@@ -104,6 +105,7 @@ EVENTS = (
          r"|puppy) (?:to|on|for|camping|hiking)\b"),
     rule("take up", r"[a-z]"),
     rule("win", A_THING, refuses="(?:the (?:day|hearts)|a (?:lot|few))"),
+    rule("lose", r"(?:his|her) job\b"),
     rule("lose", r"(?:an?|my|the|our|\d+|some|two|three) \w",
          refuses=(r"(?:my (?:mind|temper|cool|way|head|voice|balance|focus|passion|spark|confidence"
          r"|motivation|train)|the (?:ability|spark|will|battle)|an? (?:lot|bit)|some (?:confidence|motivation"

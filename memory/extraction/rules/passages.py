@@ -14,6 +14,7 @@ from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.laughter import begins_with_laugh, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.requests import restate_request
+from memory.extraction.rules.restatements import restate
 from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
 from memory.extraction.rules.words import HEDGES, PERSON_RELATIONS
@@ -139,6 +140,7 @@ _SAYING = (
     "|totally|for sure|same here|me too|exactly|indeed|overall|these days|nowadays|currently|at the moment|right now"
     "|actually|no|nope|sorry|oops|wait|correction|i misspoke|my mistake|my bad|i mean|i meant|i meant to say"
     "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
+    "|(?:it )?(?:turns|turned) out(?: that)?"
     "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
     "|just so you know|as a reminder|reminder|heads up|for your information"
     "|for me|so far|good news|great news|big news|as you know|you know|you know what|believe it or not|long story short"
@@ -341,6 +343,7 @@ def clauses_of(sentence: str) -> list[Clause]:
     sentence = _SMALL_I.sub("I", sentence)
     for contracted, full in _CONTRACTED:
         sentence = contracted.sub(full, sentence)
+    sentence = restate(sentence)
     is_hedged = _HEDGED.search(sentence) is not None
     pieces = _pieces(sentence)
     return [

@@ -14,7 +14,8 @@ from memory.extraction.rules import events, states
 from memory.extraction.rules.arrangements import ARRANGING, find_dates_behind
 from memory.extraction.rules.copulas import read_copula, read_new_age
 from memory.extraction.rules.grammar import Rule, by_verb
-from memory.extraction.rules.names import NAME, bare_name, is_name
+from memory.extraction.rules.names import NAME, PERSON, bare_name, is_name
+from memory.extraction.rules.people import brought_in
 from memory.extraction.rules.personal import read_personal, with_time_behind
 from memory.extraction.rules.phrases import Voice, cut_phrase, is_vague, make_phrase, trim_phrase
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
@@ -94,6 +95,11 @@ _WORK = re.compile(
 )
 _BEYOND_A_PLACE = re.compile(r" (?:with|near|by|as|for|from|on|since|to|at)\b")
 _BEYOND_A_NAME = re.compile(r" (?:with|near|by|as|for|from|on|since|to|in)\b")
+_BARE_MOVE = re.compile(
+    rf"(?:I|[Ww]e|[Mm]y [a-z-]+(?: [a-z-]+)?|{PERSON}) (?:(?:have|has) )?moved (?:back )?to {NAME}(?:, {NAME})?[.!]*"
+)
+MAX_GREETING_WORDS = 4
+"""Words of a sentence that tells nothing: "Hi Claude, big news!"."""
 _LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
 _ALONE = re.compile(r"[Mm]y [a-z-]+(?: [A-Z][\w-]+)?[.!]?")
 """A sentence that only names somebody: "My father."""
@@ -145,6 +151,7 @@ def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> li
     if subject is not None and subject.rest.startswith("and "):
         # "my mum and my sister": either may be meant by "she"
         people.append(replace(subject, label=subject.rest))
+    people += brought_in(text, subject, named=named)
     return list({person.label: person for person in people}.values())
 
 
@@ -271,7 +278,9 @@ def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: F
 
 def _is_recent(said: ClauseContext, valid_from: datetime | None) -> bool:
     if valid_from is None:
-        return _LATELY.search(said.clause.text) is not None
+        # "I moved to York." that begins what somebody says is news, and no part of a story
+        is_news = said.before.count(" ") < MAX_GREETING_WORDS and _BARE_MOVE.fullmatch(said.clause.sentence) is not None
+        return is_news or _LATELY.search(said.clause.text) is not None
     return said.turn.timestamp - valid_from < timedelta(days=366)
 
 

@@ -1,18 +1,36 @@
-"""The people spoken of, for whom "he" and "she" may stand: in the same turn, or in the last one of the same speaker."""
+"""The people spoken of, for whom "he" and "she" may stand: in the same turn, or in the last one of the same speaker.
+
+Somebody without a name whom a clause brings in ("my mum hired a cleaner") is one of them, and "she" is nobody then.
+"""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from memory.extraction.rules.names import is_name
-from memory.extraction.rules.subjects import Speaker, Subject
+from memory.extraction.rules.phrases import Voice
+from memory.extraction.rules.subjects import Speaker, Subject, pronoun_of
+from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, PROFESSIONS, words
 
+_ANYBODY = (
+    PERSON_RELATIONS
+    | ANIMAL_RELATIONS
+    | PROFESSIONS
+    | words("man guy woman lady girl boy kid child baby person bloke cleaner nanny au-pair carer tenant lodger")
+)
 _SOMEBODY = re.compile(
     r"\b(?:man|guy|woman|lady|girl|boy|kid|child|baby|person|people|someone|somebody|everyone|dude|fellow|bloke|couple"
     r"|customer|client|patient|student|stranger|owner|driver|doctor|nurse|teacher|boss|friend|friends|dog|cat|puppy"
     r"|kitten|pet|mum|mom|dad|guest|host|author|actor|singer|character)\b",
     re.IGNORECASE,
 )
+_BROUGHT_IN = re.compile(
+    r"\b(?:has|have|had|having|got|gets|getting|hired|hires|hiring|employs|employed|recruited|met|adopted|adopting|fosters"
+    r"|fostered|married|dating|seeing|found|bought|rescued|birth to|took on|took in|expecting|lives with|owns|keeps)"
+    r" (?:an?|another|one) (?:(?!and\b|or\b)[\w-]+ ){0,3}?"
+    rf"(?P<who>{'|'.join(sorted(_ANYBODY, key=len, reverse=True))})\b(?!-| (?:name|food|bed|house|party|seat|shower)\b)"
+)
+_CALLED = re.compile(r"^,? (?:(?:who is |that is )?(?:called|named) )?")
 _CAPITALIZED = re.compile(r"(?<=[\w,;] )[A-Z][\w'-]+")
 
 
@@ -31,7 +49,7 @@ class People:
     def only(self) -> Subject | None:
         """The only person who is spoken of, if there is exactly one."""
         one = self.here or self.before
-        return one[0] if len(one) == 1 else None
+        return one[0] if len(one) == 1 and one[0].label else None
 
     def begin_turn(self, speaker: Speaker) -> None:
         """Keep the only person of the last turn if the same speaker goes on."""
@@ -60,6 +78,22 @@ class People:
         known = {each.label for each in self.turn.values()}
         if _SOMEBODY.search(text) or any(name not in known for name in _names_in(text)):
             self.turn = {}
+
+
+def brought_in(text: str, subject: Subject | None, *, named: Iterable[Subject]) -> list[Subject]:
+    """Return somebody without a label, if a clause brings one in for whom "she" or "he" may stand.
+
+    The `named` are known: "I have a sister called Ana".
+    """
+    match = _BROUGHT_IN.search(text)
+    if match and _CALLED.sub("", text[match.end() :]).startswith(tuple(each.label for each in named)):
+        return []
+    mine = subject.pronoun if subject is not None and not subject.is_own else ""
+    pronoun = pronoun_of(match["who"]) if match else ""
+    if match is None or (mine and pronoun and mine != pronoun):
+        return []
+    voice = Voice(speaker="", is_own=False)
+    return [Subject(label="", rest="", voice=voice, names=(), is_third=True, pronoun=pronoun)]
 
 
 def names_somebody(text: str) -> bool:

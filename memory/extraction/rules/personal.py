@@ -101,6 +101,7 @@ class _Words:
             **found,
             **{one: many if self.is_plural else one for one, many in agreeing.items()},
             "verbs": self.of(found.get("verb", "")),
+            "parted": "split" if found.get("verb", "") == "split" else "broke",
             "died": "passed away" if found.get("verb", "").startswith("pass") else "died",
         }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.rules.ailments import CONDITION, CONDITION_WHERE, DRUG
+from memory.extraction.rules.endings import FROM_ANIMALS, MEAT
 from memory.extraction.rules.names import NAME
 from memory.extraction.rules.words import LANGUAGES
 
@@ -126,8 +127,13 @@ FORMS = (
     r"|\w+ (?:years?|months?"
           r"|weeks?) ago|a few|yesterday)\b.*)?)", "{died} {rest}", "died", is_past=True),
     _form(r"(?:have )?(?P<verb>broke|broken"
-    r"|split) up with (?P<rest>(?:my )?[\w'-]+.*)", "broke up with {rest}", "event:break up",
+    r"|split) up with (?P<rest>(?:my )?[\w'-]+.*)", "{parted} up with {rest}", "event:break up",
           is_past=True),
+    _form(r"(?:have )?(?:broke|broken|split) up(?P<rest>(?: (?:in|on|last|this|a|two|three|yesterday|\d+)\b.*)?)"
+          r"[.!]*", "{parted} up {rest}", "event:break up", is_past=True),
+    _form(rf"(?:have )?separated from (?P<rest>my [a-z]+|{NAME})", "separated from {rest}", "event:break up",
+          is_past=True),
+    _form(rf"(?P<verb>eat) (?P<what>{MEAT}|{FROM_ANIMALS}) (?P<now>now|again){_TAIL}", "{verbs} {what} {now}", "eats"),
     _form(r"(?:was|were|served) in the (?P<rest>(?:royal )?(?:navy|army|air force|marines|merchant navy|military|police"
           r"|fire service|coast guard)(?: .*)?)", "was in the {rest}", "service", is_past=True),
     _form(r"be expecting(?P<rest>(?:,? (?:due|an? baby|twins|our|my|a (?:boy|girl)|in|on"
@@ -147,6 +153,10 @@ FORMS = (
           rf"(?P<rest>(?:\d+ ?m?c?g (?:of )?)?{DRUG}.*)", "{takes} {rest}", "takes"),
     _form(rf"(?:have )?(?:stopped taking|stopped|came off|come off|am off) (?:my |the )?(?P<rest>{DRUG}.*)",
           "stopped taking {rest}", "stopped taking", is_past=True),
+    _form(rf"(?:no longer (?:takes?|on)|be no longer (?:taking|on)) (?:my |the |any )?(?P<rest>{DRUG}){_TAIL}",
+          "no longer {takes} {rest}", "stopped taking"),
+    _form(rf"(?:do not take|be not (?:taking|on)) (?:my |the |any )?(?P<rest>{DRUG}) (?:any ?more|any longer){_TAIL}",
+          "{does} not take {rest} anymore", "stopped taking"),
     _form(rf"(?:have )?started (?:taking |on )?(?:my |the |an? )?(?P<rest>{DRUG}.*)", "started taking {rest}",
           "event:take", is_past=True),
     _form(rf"have (?:got )?(?P<rest>{CONDITION}(?:{CONDITION_WHERE})?){_TAIL}",

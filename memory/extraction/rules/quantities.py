@@ -26,7 +26,10 @@ _DAY = (
 )
 _CLOCK = r"(?:\d{1,2}[:.]\d\d(?: ?[ap]m)?|\d{1,2} ?(?:am|pm|o'clock|h)|noon|midnight)"
 _HOUR = rf"(?:{_CLOCK}|\d{{1,2}}|ten|eleven|twelve|one|two|three|four|five|six|seven|eight|nine)"
-_DATE = rf"(?:on |in |at |for )?(?:(?:{_WEEKDAY})(?:,? (?:{_DAY}))?|next (?:week|month)|{_DAY})(?:,? at {_HOUR})?"
+_DATE = (
+    rf"(?:(?:at )?{_CLOCK} (?=on ))?"
+    rf"(?:on |in |at |for )?(?:(?:{_WEEKDAY})(?:,? (?:{_DAY}))?|next (?:week|month)|{_DAY})(?:,? at {_HOUR})?"
+)
 _NUMBER_WORDS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _AMOUNT = rf"(?:at )?[$€£]?(?:\d[\d,.]*(?:[a-z]{{1,3}}|%)?|{_NUMBER_WORDS})(?: [a-z°%][\w°/]*){{0,3}}"
 _KINDS = (
@@ -96,6 +99,7 @@ _GENERIC = words(
 )
 """Nouns that name another thing each time, unless more words say which."""
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
+_TIME_OF_DAY = re.compile(rf"(?<!\S){_CLOCK}(?!\S)")
 _FILLER = re.compile(r"\b(?:on|in|at|for|the|of)\b|,(?!\d)")
 _LEAD = re.compile(r"(?:from (?:now|today|tomorrow) on|as of (?:now|today))[, ]+", re.IGNORECASE)
 _NOT_THE_FORMER = re.compile(r",? (?:now|instead(?: of .+)?|not .+|rather than .+|no longer .+)$")
@@ -161,6 +165,13 @@ def _short_names(month: str) -> tuple[str, str]:
 def is_generic(subject: str) -> bool:
     """Return True if the noun phrase may name another thing each time that it is used."""
     return subject.lower() in _GENERIC
+
+
+def is_other_time(one: str, other: str) -> bool:
+    """Return True for two times of the same day: "7:40 18 december 2026" and "18 december 2026 8:10"."""
+    days = [" ".join(_TIME_OF_DAY.sub("", value).split()) for value in (one, other)]
+    times = [_TIME_OF_DAY.findall(value) for value in (one, other)]
+    return days[0] == days[1] != "" and all(times) and times[0] != times[1]
 
 
 def unit_of(amount: str) -> str:

@@ -8,7 +8,7 @@ from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, i
 from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement
-from memory.extraction.rules.subjects import PARENTS, Subject
+from memory.extraction.rules.subjects import PARENTS, Subject, pronoun_of
 from memory.extraction.rules.values import YEARLY_DAY, read_yearly_day
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SINGLE_RELATIONS
 from memory.models.facts import Temporal
@@ -37,10 +37,17 @@ _IS_CALLED = re.compile(
     r"(?:(?:[Hh]er|[Hh]is|[Ii]ts) name(?:'s| is)|I (?:named|called) (?:her|him|it)"
     rf"|(?:[Ss]he|[Hh]e) is (?:called|named)) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"
 )
+_PRONOUNS = {"her": "she", "she": "she", "his": "he", "he ": "he"}
+"""The pronoun of the one whom a clause calls by name, by its first three letters."""
 _ONE_OF_MINE = re.compile(
     r"\b(?:have|has|got|adopted|rescued|bought|is|met|my|our|this is) (?:my |our |an? "
     rf"|this )?(?:[\w-]+ ){{0,2}}?(?P<relation>{_RELATIONS})\b"
 )
+_ONE_OF_ANOTHER = re.compile(
+    rf"\b(?:(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er) {_WHO}(?:,? {PERSON},?)?|[Ss]he|[Hh]e|(?!I |We ){PERSON}) (?:(?:has|just) )*"
+    r"(?:has|got|had|adopted|rescued|bought|met|hired|found) an? "
+)
+"""An animal or person of somebody else: "My brother has a dog"."""
 _THEIRS = re.compile(rf"(?P<owner>{PERSON})'s {_WHO}(?:'s name)? is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
 _DIED = re.compile(r",? (?:just |has |sadly |recently )*(?P<how>died|passed away)\b(?P<rest>.*)")
 _WHEN = re.compile(
@@ -69,6 +76,13 @@ def read_possessions(said: ClauseContext) -> Iterator[Statement]:
     for read in (_favorite, _own_name, _yearly_day, _part):
         if statement := read(said):
             yield statement
+
+
+def type_of_relation(attribute: str) -> str:
+    """Return what the value of "relation:cat" or "only:wife" is; empty for an attribute that is no relation."""
+    kind, _, who = attribute.partition(":")
+    last = who.rpartition(" ")[2] if kind in ("relation", "only") else ""
+    return "animal" if last in ANIMAL_RELATIONS else "person" if last in PERSON_RELATIONS else ""
 
 
 def read_introductions(said: ClauseContext) -> Iterator[Statement]:
@@ -154,7 +168,9 @@ def _named_now(said: ClauseContext) -> Statement | None:
     name = bare_name(match["name"]) if match else ""
     spoken_of = said.spoken_of.label.partition(f"{said.speaker.owner} ")[2] if said.spoken_of else ""
     own = own or [each for each in (spoken_of,) if each in PERSON_RELATIONS | ANIMAL_RELATIONS]
-    if len(own) != 1 or not is_name(name):
+    if len(own) != 1 or not is_name(name) or _ONE_OF_ANOTHER.search(said.before):
+        return None
+    if match is None or pronoun_of(own[0]) not in ("", _PRONOUNS.get(match[0][:3].lower(), pronoun_of(own[0]))):
         return None
     relation = own[0]
     type_ = "animal" if relation in ANIMAL_RELATIONS else "person"

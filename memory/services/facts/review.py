@@ -27,8 +27,9 @@ from pgvector.django import CosineDistance
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, require_found
-from memory.extraction.rules.attributes import read_meaning
+from memory.extraction.rules.attributes import contradicts, is_rescheduled, read_meaning
 from memory.extraction.rules.denials import opposites_of
+from memory.extraction.rules.endings import ends_plan
 from memory.identity import digest_parts, normalize_claim
 from memory.models import Certainty, Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
 from memory.models.facts import ValidFromSource
@@ -159,8 +160,10 @@ def has_same_attribute(draft: FactDraft, fact: Fact) -> bool:
     if draft.certainty == Certainty.UNCERTAIN:
         return False
     reading = read_meaning(draft.claim)
-    is_same = bool(reading.key and reading.key == read_meaning(fact.text).key)
-    return is_same or normalize_claim(fact.text) in opposites_of(draft.claim)
+    known = read_meaning(fact.text)
+    is_same = bool(reading.key and reading.key == known.key)
+    is_ended = contradicts(reading, known) or ends_plan(draft.claim, fact.text)
+    return is_same or is_ended or normalize_claim(fact.text) in opposites_of(draft.claim)
 
 
 def similarities_to_claim(
@@ -183,11 +186,15 @@ def similarities_to_claim(
 def filter_contradicted(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) -> list[Rival]:
     """Return the current rivals, unless the draft is planned or dated as past: what is true when said contradicts.
 
-    A recent event that ends something surely contradicts that: "left Brightwave last week", "moved to Porto in May".
+    A plan contradicts only that of the same thing at another time of the day. A recent event that ends something surely
+    contradicts that: "left Brightwave last week", "moved to Porto in May".
     """
     is_dated = draft.valid_from is not None or draft.valid_to is not None
     is_over = draft.valid_to is not None and draft.valid_to <= said_at
-    if draft.temporal == Temporal.FUTURE or is_over:
+    if draft.temporal == Temporal.FUTURE:
+        new = read_meaning(draft.claim)
+        return [rival for rival in rivals if is_rescheduled(new, read_meaning(rival.fact.text))]
+    if is_over:
         return []
     current = list(filter(may_be_outdated, rivals))
     if draft.temporal == Temporal.PAST and is_dated:
@@ -216,7 +223,7 @@ def prefer_new(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) 
         # a start after the end is dropped: then only the end is known
         is_after = draft.valid_from is not None and draft.valid_from >= min(ends)
         draft = replace(draft, valid_from=None if is_after else draft.valid_from, valid_to=min(ends))
-    if outdated and draft.begins is None:
+    if outdated and draft.begins is None and draft.temporal != Temporal.FUTURE:
         draft = replace(draft, valid_from=said_at)
     return Verdict(draft=draft, outdated=outdated)
 

@@ -248,6 +248,20 @@ def facts_of_nameless_user(owner: Owner, *sentences: str) -> list[str]:
         (["I live in Oslo.", "I live in Bergen now."], ["The user lives in Bergen"]),
         (["I work for Acme.", "I work for Globex now."], ["The user works for Globex"]),
         (["I work for Acme.", "I no longer work for Acme."], ["The user no longer works for Acme"]),
+        (["I work for Acme.", "I got fired."], ["The user got fired"]),
+        (["I work for Acme.", "I was fired in 2015."], ["The user was fired in 2015", "The user works for Acme"]),
+        (["I'm engaged to Sam.", "Sam and I split up."], ["The user split up with Sam"]),
+        (["My cat Biscuit is 11.", "My cat died on Friday."], ["The user's cat Biscuit died"]),
+        (["I live in Oslo.", "I moved to Bergen."], ["The user moved to Bergen"]),
+        (["I'm going to Rome on 20 December.", "The Rome trip is cancelled."], ["The Rome trip is cancelled"]),
+        (
+            ["My train is at 7:40 on 18 December.", "My train is at 8:10 on 18 December."],
+            ["The user's train is at 8:10 on 18 December 2026"],
+        ),
+        (
+            ["I take metformin 500 mg twice a day.", "I stopped taking metformin."],
+            ["The user stopped taking metformin"],
+        ),
     ],
 )
 def test_the_user_contradicts_themselves_without_a_name(

@@ -1,0 +1,146 @@
+"""Ends that claims state: of jobs, relationships, lives, medicines and plans, whether or not they name the value.
+
+"The user quit their job" ends whatever employer is known (`ANY`), "The user split up with Sam" every way in which Sam
+was the partner, and "The user's cat Biscuit died" where Biscuit lives and how old it is. Plans are compared by their
+words: "The Rome trip is cancelled" ends "The user is going to Rome on 20 December 2026".
+"""
+
+import re
+from collections.abc import Iterator
+
+from memory.dates import MONTHS
+from memory.extraction.grounding import word_stems
+from memory.extraction.rules.ailments import DRUG
+from memory.extraction.rules.statements import ClaimParts, normalize_value
+from memory.extraction.rules.words import words
+from memory.models.facts import Temporal
+
+ANY = ""
+"""The value of an end that ends whatever value is known."""
+_SUBJECT = r"(?P<subject>\S.{0,80}?)"
+_VALUE = r"(?P<value>\S.{0,79}?)"
+_ANYTHING = r"(?P<value>)"
+DATED = r"(?: (?:in|on|from|since|until) (?:the .{1,40}|[^ ]{1,12} ?[^ ]{0,12} ?)?(?:19|20)\d\d)?"
+_AN = r"(?:an? |the |their |his |her |my |our )?"
+_NAMED = r"(?=(?-i:[A-Z]))"
+_HAS = r"(?:has |have )?"
+_LEFT = rf"{_HAS}(?:broke(?:n)? up|split(?: up)?|separated|parted)"
+_PARTNER = "wife|husband|spouse|fiancé|fiancée|fiance|fiancee|girlfriend|boyfriend|partner"
+_PARTNERS = ("spouse", "engaged", "relation:partner", *(f"only:{who}" for who in _PARTNER.split("|")[:-1]))
+_SPOUSES = ("only:wife", "only:husband", "only:spouse", "spouse")
+_OF_LIVES = (
+    "residence", "employer", "age", "diet", "shift", "grade", "income", "marital status", "spouse", "profession",
+)  # fmt: skip
+"""Attributes that end with a life."""
+MEAT = r"(?:(?:red|some|white) )?(?:meat|chicken|beef|pork|bacon|steak|burgers|lamb|turkey|ham|fish|seafood|salmon)"
+FROM_ANIMALS = r"(?:dairy|cheese|eggs|milk|butter|honey|yoghurt|yogurt)"
+_DIED = rf"{_HAS}(?:died|passed away)"
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"{_SUBJECT} {pattern}{DATED}\.?")
+
+
+_ENDING = (
+    (
+        ("employer", "studies"),
+        _compile(rf"{_HAS}(?:left|quit) (?:(?:their|his|her) (?:job|position) (?:at|with) )?{_NAMED}{_VALUE}"),
+    ),
+    (("uses", "drinks", "employer", "studies"), _compile(rf"{_HAS}(?:switched|moved) from {_VALUE} to .{{1,60}}")),
+    (_SPOUSES, _compile(rf"(?:is|got) (?:divorced|separated) from {_NAMED}{_VALUE}")),
+    (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from .{{1,40}})?")),
+    (_PARTNERS, _compile(rf"{_LEFT} (?:with|from) {_NAMED}{_VALUE}")),
+    (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER}))?")),
+    (_PARTNERS, _compile(rf"{_HAS}left (?:their|his|her) (?:{_PARTNER}){_ANYTHING}")),
+    (("uses",), _compile(rf"{_HAS}stopped using {_AN}{_VALUE}")),
+    (("drinks",), _compile(rf"{_HAS}(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
+    (
+        ("takes",),
+        _compile(rf"(?:{_HAS}stopped taking|no longer takes?|do(?:es)? not take) (?P<value>{DRUG})(?: .{{1,40}})?"),
+    ),
+    (("employer", "studies"), _compile(rf"(?:is no longer (?:at|with)|resigned from|retired from) {_NAMED}{_VALUE}")),
+    (("employer",), _compile(rf"was (?:fired|laid off) (?:by|from|at) {_NAMED}{_VALUE}")),
+    (
+        ("employer",),
+        _compile(
+            rf"(?:(?:was|got|has been|have been) (?:fired|sacked|laid off|let go|made redundant)"
+            rf"|{_HAS}(?:quit|lost|left|resigned from|given up|gave up) (?:their|his|her) job"
+            rf"|(?:is |has |have )?retired){_ANYTHING}"
+        ),
+    ),
+    (("diet",), _compile(rf"eats? {MEAT} (?:now|again){_ANYTHING}")),
+    (("diet",), _compile(rf"eats? {FROM_ANIMALS} (?:now|again)(?P<vegan>)")),
+    (_OF_LIVES, _compile(rf"{_DIED}{_ANYTHING}")),
+)  # fmt: skip
+"""Attributes of which the claim ends the value."""
+_INSTEAD = re.compile(
+    rf"{_SUBJECT} (?P<verb>uses?|drinks?|works? (?:for|at)|studies) \S.{{0,59}}? (?:instead of|rather than) {_VALUE}\.?"
+)
+_OF_VERBS = {"work": "employer", "studie": "studies", "use": "uses", "drink": "drinks"}
+_DEAD = re.compile(rf".+'s (?:[a-z-]+ ){{1,3}}(?P<name>[A-Z][\w'-]+) {_DIED}{DATED}\.?")
+_SIDELINE = re.compile(
+    r"\b(?:part[- ]time|also|too|as well|freelances?|weekends?|evenings?|side|volunteer|another|second)\b"
+)
+
+
+def read_ends(claim: str) -> Iterator[ClaimParts]:
+    """Yield the attributes that a claim ends, with their values or ANY."""
+    for attributes, pattern in _ENDING:
+        if match := pattern.fullmatch(claim):
+            value = "vegan" if "vegan" in match.groupdict() else match["value"]
+            for attribute in attributes:
+                yield _end(match["subject"], attribute, value)
+    if match := _DEAD.fullmatch(claim):
+        yield from (_end(match["name"], attribute, ANY) for attribute in _OF_LIVES)
+    if match := _INSTEAD.fullmatch(claim):
+        yield _end(match["subject"], _OF_VERBS[match["verb"].split()[0].rstrip("s")], match["value"])
+
+
+def _end(subject: str, attribute: str, value: str) -> ClaimParts:
+    return ClaimParts(subject=subject, attribute=attribute, value=value, temporal=Temporal.PAST, is_end=True)
+
+
+def ends_value(end: ClaimParts, known: ClaimParts) -> bool:
+    """Return True if an end is of whatever value is known, or names the medicine without its dose."""
+    if known.is_end or known.temporal != Temporal.CURRENT:
+        return False
+    if end.value == ANY:
+        return not (end.attribute == "employer" and _SIDELINE.search(known.value))
+    return end.attribute == "takes" and set(normalize_value(end.value).split()) <= set(
+        normalize_value(known.value).split()
+    )
+
+
+_CANCELLED = re.compile(
+    r"(?:The user's |The |[A-Z][\w'-]*'s )(?P<what>\S.{1,60}?) (?:is|was|has been|got|is now)"
+    rf" (?:cancell?ed|called off|off){DATED}\.?"
+    rf"|{_SUBJECT} {_HAS}(?:cancell?ed|called off) (?:the|their|his|her) (?P<what2>\S.{{1,60}}?){DATED}\.?"
+    r"|(?P<going>.{1,80}? (?:is|are)) (?:no longer|not) (?P<doing>\w+ing .{1,60}?)(?: any ?more| after all)?\.?"
+)
+_PLAN = re.compile(
+    r".{1,80}? (?:(?:is|are) (?:\w+ing|on|at)|will|has an?|have an?|plans? to|wants? to) .*"
+    rf"\b(?:{'|'.join(MONTHS)}) \d{{4}}\b.*"
+)
+_SUBSCRIBED = re.compile(
+    r".{1,80}? (?:has|have) an? (?!.*\band\b).*(?:subscription|membership|booking|reservation|appointment)\b.*"
+)
+_TRIP = words("trip holiday holidays vacation journey visit break getaway weekend flight travel plans booking")
+_TRAVELS = re.compile(
+    r"\b(?:going|flying|travell?ing|visiting|heading|driving|trip|holiday|vacation|flight|visit|fly|travel|go)\b"
+)
+_SMALL = words("to the of in on a an with for from at my their his her our user s")
+
+
+def ends_plan(new: str, old: str) -> bool:
+    """Return True if a claim says that the plan of another one is cancelled: all of its words are in the plan."""
+    match = _CANCELLED.fullmatch(new)
+    if match is None or not (_PLAN.fullmatch(old) or _SUBSCRIBED.fullmatch(old)) or re.search(r"\bsince\b", old):
+        return False
+    if match["going"]:
+        return old.startswith(f"{match['going']} {match['doing']}")
+    named = (match["what"] or match["what2"]).casefold().split()
+    telling = [word for word in named if word not in _TRIP and word not in _SMALL]
+    is_trip = any(word in _TRIP for word in named)
+    if not telling or (is_trip and not _TRAVELS.search(old)):
+        return False
+    return word_stems(" ".join(telling)) <= word_stems(old)

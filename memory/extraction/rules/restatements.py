@@ -1,0 +1,65 @@
+"""Restatements: sentences in other words that the rules read, where the speaker's words would take rules of their own.
+
+"Sam and I split up" is "I split up with Sam", "I'm vegan but my wife isn't" ends in "my wife is not vegan", "I had to
+cancel the trip" is "I cancelled the trip", and "my doctor stopped the metformin" is "I stopped taking metformin".
+"""
+
+import re
+
+from memory.extraction.rules.ailments import DRUG
+from memory.extraction.rules.names import ADJECTIVES, PERSON
+from memory.extraction.rules.words import PERSON_RELATIONS
+
+_RELATIVE = (
+    rf"[Mm]y (?:(?:{ADJECTIVES}) )*(?:{'|'.join(sorted(PERSON_RELATIONS, key=len, reverse=True))})(?: {PERSON})?"
+)
+_BEGIN = r"(?:^|(?<=[,;:.] )|(?<=\band )|(?<=\bbut )|(?<=\bso )|(?<=\bbecause ))"
+_PARTED = re.compile(
+    rf"{_BEGIN}(?P<who>{_RELATIVE}|{PERSON}) and I (?:have |are |had )?(?:(?:just|finally|recently|now) )*"
+    r"(?P<how>(?:got )?divorced|split(?: up)?|broken? up|broke up|(?:got )?separated)"
+    r"(?=$|[.,;!]| (?:and|but|so|in|on|last|this|a|two|three|yesterday|after)\b)"
+)
+_PARTING = {"di": "got divorced from", "sp": "split up with", "br": "broke up with", "se": "separated from"}
+_PROFESSIONAL = (
+    r"(?i:doctors?|gp|dr|consultant|specialist|cardiologist|psychiatrist|neurologist|nurse|dentist|oncologist"
+    r"|rheumatologist|pharmacist|surgeon)"
+)
+_TAKEN_OFF = re.compile(
+    rf"{_BEGIN}(?:[Mm]y|[Tt]he) {_PROFESSIONAL} (?:has |have )?(?:just |now )?(?:(?:stopped|discontinued) (?:the |my )?"
+    rf"|(?:took|taken|take) me off (?:the |my )?)(?P<what>{DRUG})"
+)
+_CANCELLED = re.compile(
+    rf"{_BEGIN}(?P<who>I|[Ww]e) (?:have )?(?:just )?(?:(?:had|decided) to (?:cancel|call off)|called off)"
+    r"(?= (?:the|my|our)\b)"
+)
+_BUT_NOT = re.compile(
+    r"(?P<first>(?:^|.*[,;] )(?:I am|[Mm]y [\w' -]{2,40}? is|[A-Z][\w'-]+ is)(?P<not> not)? "
+    r"(?P<what>(?!going\b|sure\b)[a-z][\w' -]{2,60}?)),? "
+    rf"(?:but (?P<who>{_RELATIVE}|{PERSON}|I) (?P<verb>is|am|is not|am not|isn't)"
+    rf"|and (?:so|neither) (?:is|am) (?P<also>{_RELATIVE}|{PERSON}|I))(?P<end>[.!]*$|[,;] .*)"
+)
+
+
+def restate(sentence: str) -> str:
+    """Return a sentence in words that the rules read, or the sentence as it is."""
+    sentence = _PARTED.sub(_parted, sentence)
+    sentence = _TAKEN_OFF.sub(r"I stopped taking \g<what>", sentence)
+    sentence = _CANCELLED.sub(r"\g<who> cancelled", sentence)
+    match = _BUT_NOT.fullmatch(sentence)
+    return _with_both(match) if match else sentence
+
+
+def _parted(match: re.Match[str]) -> str:
+    how = match["how"].removeprefix("got ")
+    return f"I {_PARTING[how[:2]]} {match['who']}"
+
+
+def _with_both(match: re.Match[str]) -> str:
+    """Return "I am not allergic to nuts, my son is allergic to nuts" for "I'm not allergic to nuts but my son is"."""
+    is_denied = match["not"] is not None
+    denies = is_denied if match["also"] else match["verb"] not in ("is", "am")
+    if match["who"] and denies == is_denied:
+        return match[0]
+    who = match["who"] or match["also"]
+    verb = f"{'am' if who == 'I' else 'is'}{' not' if denies else ''}"
+    return f"{match['first']}, {who} {verb} {match['what']}{match['end']}"

@@ -1,0 +1,108 @@
+"""Ends of jobs, relationships, lives, homes, medicines and plans: what they end, and what they leave."""
+
+import pytest
+
+from memory.extraction.rules.endings import ends_plan
+from tests.memory.extraction.spoken import claims, said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "claim"),
+    [
+        ("I work at Aldi.", "I got fired.", "The user got fired"),
+        ("I work at Aldi.", "I quit my job last week.", "The user quit their job in the week of 8 May 2023"),
+        ("I work at Aldi.", "I've been made redundant.", "The user has been made redundant"),
+        ("I work at Aldi.", "I was let go.", "The user was let go"),
+        ("My brother Tom works at Aldi.", "Tom lost his job.", "Tom lost his job"),
+        ("My wife is Gemma.", "Gemma and I got divorced.", "The user got divorced from Gemma"),
+        ("My wife is Gemma.", "My wife and I split up.", "The user split up with their wife"),
+        ("My girlfriend is Alex.", "We broke up.", "The user broke up"),
+        ("I'm engaged to Sam.", "The wedding is off, Sam and I split up.", "The user split up with Sam"),
+        ("My dad lives in Hull.", "My dad died last week.", "The user's dad died in the week of 8 May 2023"),
+        ("I live in Leeds.", "I moved to York.", "The user moved to York"),
+        ("I live in Leeds.", "Big news! We've moved to York.", "The user has moved to York"),
+        ("I'm vegan.", "I eat meat now.", "The user eats meat now"),
+        ("I'm vegan.", "I eat cheese again.", "The user eats cheese again"),
+        ("I'm vegan.", "Turns out I'm not vegan after all.", "The user is not vegan"),
+        ("I take metformin 500 mg twice a day.", "I no longer take metformin.", "The user no longer takes metformin"),
+        ("I take metformin 500 mg.", "My doctor stopped the metformin.", "The user stopped taking metformin"),
+        ("I take metformin 500 mg.", "My GP took me off metformin.", "The user stopped taking metformin"),
+        ("I'm going to Rome on 20 December.", "The Rome trip is cancelled.", "The Rome trip is cancelled"),
+        ("I'm going to Rome on 20 December.", "I cancelled my trip to Rome.", "The user canceled their trip to Rome"),
+        ("I'm going to Rome on 20 December.", "I'm not going to Rome anymore.", "The user is no longer going to Rome"),
+        (
+            "My dentist appointment is on 12 June.",
+            "My dentist appointment is cancelled.",
+            "The user's dentist appointment is cancelled",
+        ),
+        (
+            "I'm running the half marathon on 9 June.",
+            "I had to cancel the half marathon.",
+            "The user canceled the half marathon",
+        ),
+        (
+            "My train is at 7:40 on 18 June.",
+            "My train is at 8:10 on 18 June.",
+            "The user's train is at 8:10 on 18 June 2023",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_what_is_over_ends_what_was_said(first: str, second: str, claim: str, *, is_known: bool) -> None:
+    known = claims(first)
+    facts = said(second, known=known).facts if is_known else said(first, second).facts
+
+    ended = [number for fact in facts if fact.claim == claim for number in fact.contradicts]
+    assert ended == [len(known)]
+
+
+def test_a_death_ends_what_is_known_of_the_dead_by_name() -> None:
+    known = claims("My cat Biscuit is 11.")
+    assert known == ["The user's cat is Biscuit", "Biscuit is 11 years old"]
+
+    for text, verb in (("My cat died on Friday.", "died"), ("Biscuit passed away.", "passed away")):
+        fact = said(text, known=known).facts[0]
+        assert (fact.claim, fact.contradicts) == (f"The user's cat Biscuit {verb}", (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I work at Aldi.", "I got fired up."),
+        ("I work at Aldi at weekends.", "I lost my job."),
+        ("My brother works at Aldi.", "I lost my job."),
+        ("My wife is Gemma.", "Tom and I split up."),
+        ("My wife is Gemma.", "We split up the work."),
+        ("My wife is Gemma.", "Gemma and I split up the work."),
+        ("My cat Biscuit is 11.", "My dog died on Friday."),
+        ("My cat Biscuit is 11.", "My cat died laughing."),
+        ("I live in Leeds.", "I moved to York in 1999."),
+        ("I live in Leeds.", "I was born in Hull. I moved to York."),
+        ("I'm vegetarian.", "I eat cheese again."),
+        ("I take metformin 500 mg.", "I stopped taking ibuprofen."),
+        ("I'm going to Rome on 20 December.", "The Paris trip is cancelled."),
+        ("I'm going to Rome on 20 December.", "I cancelled my gym membership."),
+        ("I live in Rome.", "The Rome trip is cancelled."),
+        ("My train is at 7:40 on 18 June.", "My train is at 8:10 on 19 June."),
+    ],
+)
+def test_what_is_over_elsewhere_ends_nothing(first: str, second: str) -> None:
+    known = claims(first)
+
+    assert not [fact for fact in said(second, known=known).facts if fact.contradicts or fact.corrects]
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "ends"),
+    [
+        ("The wedding is off", "The wedding is on 12 June 2027", True),
+        ("The user canceled their Netflix subscription", "The user has a Netflix subscription", True),
+        ("The user canceled their Netflix subscription", "The user has a gym and a Netflix subscription", False),
+        ("The Rome trip is cancelled", "The user has lived in Rome since May 2020", False),
+        ("The trip is cancelled", "The user is going to Rome on 20 December 2026", False),
+        ("The Rome conference is cancelled", "The user is going to Rome on 20 December 2026", False),
+        ("The user is not going to Rome", "The user is going to Rome on 20 December 2026", True),
+    ],
+)
+def test_a_cancellation_ends_the_plan_that_has_all_of_its_words(new: str, old: str, *, ends: bool) -> None:
+    assert ends_plan(new, old) is ends

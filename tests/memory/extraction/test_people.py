@@ -1,0 +1,43 @@
+"""People for whom "she" and "he" stand where a clause brings in somebody else."""
+
+import pytest
+
+from tests.memory.extraction.spoken import claims
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("My wife gave birth to a boy yesterday, he's called Leo.", "Leo"),
+        ("My sister had a baby girl, she's called Mia.", "Mia"),
+        ("My sister had a baby girl. Her name is Mia.", "Mia"),
+        ("My boss hired an assistant, he's called Bob.", "Bob"),
+        ("My mum hired a cleaner, she's from Poland and she's called Ewa.", "Poland"),
+        ("My mum is lovely. We hired a cleaner, she's from Poland.", "Poland"),
+        ("My son has a friend, he's allergic to nuts.", "allergic"),
+        ("My son met another teacher. He's allergic to nuts.", "allergic"),
+        ("My friend Ben has a girlfriend, she's vegan.", "vegan"),
+        ("My brother has a dog. He's called Rex.", "Rex"),
+        ("My dad is retired. He has a dog. He's called Rex.", "Rex"),
+        ("My neighbour has a cat. Its name is Tom.", "Tom"),
+    ],
+)
+def test_what_is_said_of_somebody_brought_in_is_not_taken_for_the_owners(text: str, wrong: str) -> None:
+    assert not [claim for claim in claims(text) if wrong in claim]
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("My sister Priya is a nurse, she's vegan.", "Priya is vegan"),
+        ("My sister has a degree, she's vegan.", "The user's sister is vegan"),
+        ("My sister has a baby shower on Friday, she's vegan.", "The user's sister is vegan"),
+        ("My sister has a husband, she's vegan.", "The user's sister is vegan"),
+        ("My friend Ben has two kids, he's vegan.", "Ben is vegan"),
+        ("I have a sister called Ana, she's vegan.", "Ana is vegan"),
+        ("We got a puppy. Her name is Luna.", "The user's puppy is Luna"),
+        ("My daughter is called Mia, she's vegan.", "Mia is vegan"),
+    ],
+)
+def test_she_and_he_stand_for_the_only_one_spoken_of(text: str, stated: str) -> None:
+    assert stated in claims(text)
