@@ -87,8 +87,18 @@ def test_a_file_that_is_no_archive_is_refused_with_a_sentence(tmp_path: Path) ->
 
 
 def test_the_archive_of_an_agent_has_what_belongs_to_it(tmp_path: Path) -> None:
-    assert write(tmp_path / "a.zip", "--agent", "planner")["rows"]["memories"] == 0
     assert write(tmp_path / "b.zip", "--agent", "assistant", "--include-vectors")["rows"]["memories"] == 1
+
+
+@pytest.mark.parametrize("kind", ["agent", "user"])
+def test_an_agent_or_user_without_rows_is_refused_and_the_file_stays(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "ghost.zip"
+    path.write_text("before")
+
+    with pytest.raises(CommandError, match=rf"^No row belongs to this {kind}\. Check the id\.$"):
+        write(path, f"--{kind}", "ghost")
+
+    assert path.read_text() == "before"
 
 
 def test_figures_are_sentences_without_json(tmp_path: Path) -> None:
