@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
-from django.db.models.functions import Left
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import Left, Now
 
 from memory.admin.columns import DAY, MINUTE, change_url, turn_url, why_url
 from memory.admin.link_ends import own_column
@@ -104,6 +104,25 @@ def format_belief_time(fact: Any) -> str:
     if fact.recorded_at is not None:
         return f"since {format_short_time(fact.recorded_at)}"
     return "not yet" if fact.status == Fact.Status.PENDING else "never"
+
+
+def status_of_belief() -> Subquery:
+    """Return the status of the fact that a row of memories is, for lists of all kinds. It is None for other kinds."""
+    facts = Fact.objects.filter(account_id=OuterRef("account_id"), pk=OuterRef("pk"), kind=Kind.FACT)
+    # as `Fact.status_at` has it
+    return Subquery(facts.exclude(status=Fact.Status.SUPERSEDED, valid_to__gt=Now()).values("status"))
+
+
+def belief_marks(row: Any) -> list[str]:
+    """Return the status of a fact that is not active, such as "retracted"; nothing for other memories."""
+    if row.kind != Kind.FACT:
+        return []
+    if hasattr(row, "belief_status"):
+        status = row.belief_status
+    else:
+        fact = row if isinstance(row, Fact) else Fact.objects.get(account_id=row.account_id, pk=row.pk)
+        status = fact.status_at(datetime.now(UTC))
+    return [] if status in (None, Fact.Status.ACTIVE) else [str(status)]
 
 
 def read_history(fact: Fact) -> BeliefHistory:
