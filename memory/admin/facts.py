@@ -182,7 +182,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
         )
         return {
             "subtitle": excerpt_of(row.text),
-            "history": read_history(row),
+            "history": read_history(row, may_see_audit=request.user.has_perm("memory.view_auditentry")),
             "related_facts": read_related_facts(row),
             "reviews": read_reviews(row),
             "may_read_turns": may_read_turns,
