@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
-from django.db.models.functions import Left
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import Left, Now
 
 from memory.admin.columns import DAY, MINUTE, change_url, turn_url, why_url
 from memory.admin.link_ends import own_column
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
-from memory.models import Fact, FactReview, FactVersion, Kind, Link
+from memory.models import AuditEntry, Fact, FactReview, FactVersion, Kind, Link
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
 MAX_VERSIONS = 100
@@ -22,6 +22,10 @@ MAX_ENTITIES = 50
 MAX_RELATED = 50
 QUOTE_CHARACTERS = 600
 CLAIM_CHARACTERS = 10_000
+PARTICIPLES = {"retract": "Retracted", "reject": "Rejected"}
+"""Operations of the audit log that end the belief in a fact."""
+AUDITED_WITHIN = timedelta(minutes=2)
+"""How long before or after the end of a belief its audit entry may have been written."""
 
 RELATIONS_OF_FACTS = {
     (SUPERSEDES, True): "Supersedes",
@@ -81,6 +85,18 @@ class BeliefHistory:
 
     versions: Sequence[BeliefRow]
     is_cut: bool
+    retraction: "Retraction | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retraction:
+    """The audit entry about the retraction or rejection of a fact. `reason` is empty if none is known."""
+
+    operation: str
+    at: datetime
+    actor: str
+    reason: str
+    url: str
 
 
 def format_short_time(moment: datetime) -> str:
@@ -106,8 +122,48 @@ def format_belief_time(fact: Any) -> str:
     return "not yet" if fact.status == Fact.Status.PENDING else "never"
 
 
-def read_history(fact: Fact) -> BeliefHistory:
-    """Return all versions of a fact, up to MAX_VERSIONS."""
+def status_of_belief() -> Subquery:
+    """Return the status of the fact that a row of memories is, for lists of all kinds. It is None for other kinds."""
+    facts = Fact.objects.filter(account_id=OuterRef("account_id"), pk=OuterRef("pk"), kind=Kind.FACT)
+    # as `Fact.status_at` has it
+    return Subquery(facts.exclude(status=Fact.Status.SUPERSEDED, valid_to__gt=Now()).values("status"))
+
+
+def belief_marks(row: Any) -> list[str]:
+    """Return the status of a fact that is not active, such as "retracted"; nothing for other memories."""
+    if row.kind != Kind.FACT:
+        return []
+    if hasattr(row, "belief_status"):
+        status = row.belief_status
+    else:
+        fact = row if isinstance(row, Fact) else Fact.objects.get(account_id=row.account_id, pk=row.pk)
+        status = fact.status_at(datetime.now(UTC))
+    return [] if status in (None, Fact.Status.ACTIVE) else [str(status)]
+
+
+def read_retraction(version: FactVersion) -> Retraction | None:
+    """Return who retracted or rejected the fact whose last version this is, if the audit log says so."""
+    ended_at = version.retracted_at
+    if ended_at is None:
+        return None
+    around = (ended_at - AUDITED_WITHIN, ended_at + AUDITED_WITHIN)
+    entries = AuditEntry.objects.filter(
+        account_id=version.account_id, operation__in=PARTICIPLES, timestamp__range=around
+    )
+    entry = entries.filter(affected_ids__contains=[str(version.fact_id)]).order_by("-timestamp", "-id").first()
+    if entry is None:
+        return None
+    return Retraction(
+        operation=PARTICIPLES[entry.operation],
+        at=ended_at,
+        actor=mark_invisible(entry.actor),
+        reason=excerpt_of(str(entry.metadata.get("reason", "")), characters=500),
+        url=change_url("auditentry", entry.pk),
+    )
+
+
+def read_history(fact: Fact, *, may_see_audit: bool) -> BeliefHistory:
+    """Return all versions of a fact, up to MAX_VERSIONS, and who ended it if the user may see the audit log."""
     rows = FactVersion.objects.filter(account_id=fact.account_id, fact_id=fact.pk).order_by("-number")
     found = list(rows[: MAX_VERSIONS + 1])
     claims_before = [*(row.claim for row in found[1:]), ""][: len(found)]
@@ -120,7 +176,11 @@ def read_history(fact: Fact) -> BeliefHistory:
         )
         for row, claim_before in zip(found, claims_before, strict=True)
     ]
-    return BeliefHistory(versions=versions[:MAX_VERSIONS], is_cut=len(found) > MAX_VERSIONS)
+    return BeliefHistory(
+        versions=versions[:MAX_VERSIONS],
+        is_cut=len(found) > MAX_VERSIONS,
+        retraction=read_retraction(found[0]) if found and may_see_audit else None,
+    )
 
 
 def quote_columns(end: str) -> tuple[Any, ...]:

@@ -120,8 +120,8 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     meaning_search = staticmethod(search_facts)
     change_form_template = "admin/memory/fact/change_form.html"
     list_display = (
-        "excerpt", "status", "confidence_text", "valid", "temporal", "believed", "state", "agent_id", "user_id",
-        "channel", "account",
+        "excerpt", "state", "confidence_text", "valid", "temporal_text", "believed", "agent_id", "user_id", "channel",
+        "account",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", TruthFilter, "temporal", "certainty", *MemoryKindAdmin.list_filter[1:])
     service_fields = BELIEF_COLUMNS
@@ -169,6 +169,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     claim = text_column("Claim", "text")
     valid = column("Valid", lambda fact: format_validity(fact.valid_from, fact.valid_to))
     believed = column("Believed", format_belief_time)
+    temporal_text = column("Temporal", lambda fact: fact.get_temporal_display() if is_believed(fact) else "-")
 
     @admin.display(description="Confidence")
     def confidence_text(self, fact: Any) -> str:
@@ -181,7 +182,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
         )
         return {
             "subtitle": excerpt_of(row.text),
-            "history": read_history(row),
+            "history": read_history(row, may_see_audit=request.user.has_perm("memory.view_auditentry")),
             "related_facts": read_related_facts(row),
             "reviews": read_reviews(row),
             "may_read_turns": may_read_turns,

@@ -1,37 +1,50 @@
 """The inbox of curators: what people have to decide, in one queue, newest first, for the mouse and the keyboard.
 
-A `Source` finds the items of one kind and says what can be done to them. To add one, write its functions and put it
-into `SOURCES`. Services carry out what is decided; nothing that an item offers deletes for good.
+A `Source` finds the items of one kind and says what can be done to them. To add one, write its functions in
+`inbox_items` and put it into `SOURCES`. Services carry out what is decided; no decision deletes for good.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods
 
 from memory.admin.base import REDIS_IS_DOWN, render_page, watching_owner
-from memory.admin.columns import change_url
+from memory.admin.columns import list_url
+from memory.admin.inbox_items import (
+    RECENT_ROWS,
+    Describe,
+    Find,
+    InboxItem,
+    describe_memory,
+    describe_merge,
+    describe_parked,
+    describe_review,
+    newest_memories,
+    open_forget_requests,
+    open_reviews,
+    parked_conversations,
+    unconfirmed_merges,
+)
 from memory.admin.memories import NOT_YET_EMBEDDED
-from memory.admin.text import error_sentence, excerpt_of, text_excerpt
+from memory.admin.text import error_sentence
 from memory.errors import MemoryServiceError
-from memory.kinds import spec_of
 from memory.models import Conversation, Fact, FactReview, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.conversations.staff_edits import retry_failed
 from memory.services.duplicates.merge import confirm_merge, undo_merge
-from memory.services.extraction.forget import FORGET_KEY, ForgetState, close_request
+from memory.services.extraction.forget import close_request
 from memory.services.facts.review import decide_review
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact
 from memory.services.memories.correct import clear_secret_mark, mark_memories
-from memory.services.memories.links import DUPLICATE_OF
 from memory.tasks import run_soon
 from memory_project.admin_lists import read_uuid
 from memory_project.http.problems import REDIS_ERRORS
@@ -40,14 +53,8 @@ from memory_project.staff import limit_rows
 MAX_OF_A_KIND = 20
 DOUBTFUL_BELOW = 0.5
 """Facts with less confidence are to be looked at."""
-RECENT_ROWS = 20_000
-"""The newest rows of a large table among which items are looked for, so that no table is scanned."""
-MERGED_WITHIN = timedelta(days=30)
-"""Older merges of near-duplicates are not asked about."""
 
 Decide = Callable[[Owner, Any, datetime], object]
-Find = Callable[[QuerySet[Any], datetime], QuerySet[Any]]
-Describe = Callable[[Any], "InboxItem"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,21 +65,6 @@ class Decision:
     key: str
     run: Decide
     done: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InboxItem:
-    """Something to decide, ready for the page."""
-
-    id: UUID
-    what: str
-    texts: Sequence[str]
-    note: str
-    account: str
-    at: datetime
-    url: str
-    source: str = ""
-    decisions: Sequence[tuple[str, Decision]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,86 +84,6 @@ class Source:
         model = Memory if self.model is Link else self.model
         allowed: bool = user.has_perm(f"memory.{verb}_{model._meta.model_name}")
         return allowed
-
-
-def annotate(rows: QuerySet[Any], **excerpts: Any) -> QuerySet[Any]:
-    found: QuerySet[Any] = rows.annotate(**excerpts)
-    return found
-
-
-def open_reviews(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    claims = {f"{side}_claim": text_excerpt(f"{side}_fact__text") for side in ("old", "new")}
-    return annotate(rows.filter(status=FactReview.Status.OPEN), **claims)
-
-
-def among_newest(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Return the newest of the rows. Their oldest id is read first: a range of ids is never taken for a whole table."""
-    oldest = rows.order_by("-pk").values_list("pk", flat=True)[RECENT_ROWS - 1 : RECENT_ROWS]
-    return rows.filter(pk__gte=oldest[0]) if oldest else rows
-
-
-def unconfirmed_merges(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    texts = {f"{end}_text": text_excerpt(f"{end}__text") for end in ("source", "target")}
-    recent = among_newest(rows).filter(type=DUPLICATE_OF, created_at__gte=now - MERGED_WITHIN)
-    return annotate(recent.exclude(properties__has_key="confirmed_by"), **texts)
-
-
-def newest_memories(**conditions: Any) -> Find:
-    """Return what finds the newest memories that fulfil conditions."""
-    return lambda rows, now: annotate(among_newest(rows).filter(**conditions), text_start=text_excerpt("text"))
-
-
-def open_forget_requests(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    # few, which an index finds
-    return annotate(rows.filter(metadata__contains={FORGET_KEY: ForgetState.OPEN}), text_start=text_excerpt("text"))
-
-
-def parked_conversations(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    return rows.filter(Q(extract_parked_at__isnull=False) | Q(summary_parked_at__isnull=False))
-
-
-def describe_review(row: Any) -> InboxItem:
-    similarity = "" if row.similarity is None else f"Similarity {row.similarity:.3f}."
-    texts = [f"New: {row.new_claim}", f"Old: {row.old_claim}"]
-    return item(row, "Two facts contradict each other", texts, similarity, change_url("factreview", row.pk))
-
-
-def describe_merge(row: Any) -> InboxItem:
-    texts = [f"Kept: {row.target_text}", f"Merged into it: {row.source_text}"]
-    url = change_url("memory", row.target_id)
-    return item(row, "Near-duplicates were merged", texts, f"Similarity {row.weight:.3f}.", url)
-
-
-def describe_memory(what: str, note: str = "") -> Describe:
-    """Return what describes a memory by texts, in which `{kind}` is the label of its kind, and `{row}` its row."""
-
-    def describe(row: Any) -> InboxItem:
-        spec = spec_of(row.kind)
-        url = change_url(spec.admin_page, row.pk)
-        return item(row, what.format(kind=spec.label), [row.text_start], note.format(row=row), url)
-
-    return describe
-
-
-def describe_parked(row: Any) -> InboxItem:
-    extraction = "Extraction", row.extract_parked_at, row.extract_error
-    summary = "Summary", row.summary_parked_at, row.summary_error
-    parts = [(name, error) for name, at, error in (extraction, summary) if at]
-    note = " ".join(f"{name} failed too often: {error or 'no reason is known'}." for name, error in parts)
-    url = change_url("conversation", row.pk)
-    return item(row, "Work on a conversation is parked", [row.conversation_id], note, url)
-
-
-def item(row: Any, what: str, texts: Sequence[str], note: str, url: str) -> InboxItem:
-    return InboxItem(
-        id=row.pk,
-        what=what,
-        texts=[excerpt_of(text) for text in texts],
-        note=excerpt_of(note),
-        account=row.account.name,
-        at=row.created_at,
-        url=url,
-    )
 
 
 def review_as(decision: FactReview.Status) -> Decide:
@@ -201,6 +113,8 @@ def retry_parked(owner: Owner, row: Any, now: datetime) -> None:
 
 Status = FactReview.Status
 ARCHIVE = Decision(label="Archive", key="a", run=mark_as("archive"), done="Archived: searches no longer find it.")
+
+NO_REQUEST = "Searches find the turn “{text}” again. Facts that it had retracted stay retracted."
 
 SOURCES: Mapping[str, Source] = {
     "contradictions": Source(
@@ -303,7 +217,7 @@ SOURCES: Mapping[str, Source] = {
                 run=lambda owner, row, now: close_request(owner, row.pk),
                 done="The request is closed.",
             ),
-            "none": Decision(label="It is no request", key="u", run=take_for_statement, done="Searches find it."),
+            "none": Decision(label="It is no request", key="u", run=take_for_statement, done=NO_REQUEST),
         },
     ),
     "parked": Source(
@@ -333,6 +247,7 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
         "inbox.html",
         "Inbox",
         items=items,
+        may_decide=any(each.decisions for each in items),
         kinds=[(name, each.label) for name, each in seen.items()],
         chosen=chosen if chosen in seen else "",
         max_of_a_kind=MAX_OF_A_KIND,
@@ -349,7 +264,23 @@ def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterab
         rows = source.find(limit_rows(source.model._default_manager.all(), request), now)
         for row in rows.select_related("account").order_by("-pk")[:MAX_OF_A_KIND]:
             decisions = list(source.decisions.items()) if may_decide else []
-            yield replace(source.describe(row), source=name, decisions=decisions)
+            yield add_links(request, replace(source.describe(row), source=name, decisions=decisions))
+
+
+def add_links(request: HttpRequest, item: InboxItem) -> InboxItem:
+    """Return the item with the addresses to which it leads besides its own page, as far as the user may view them."""
+    user: Any = request.user
+    memories = item.user_id and user.has_perm("memory.view_memory")
+    conversation = item.conversation_id and user.has_perm("memory.view_conversation")
+    # turns are not deleted, since they are numbered without gaps
+    is_deletable = item.source == "secrets" and item.page != "turn" and user.has_perm(f"memory.delete_{item.page}")
+    account = item.account_id
+    return replace(
+        item,
+        memories_url=list_url("memory", account=account, q=item.user_id) if memories else "",
+        conversation_url=list_url("conversation", account=account, q=item.conversation_id) if conversation else "",
+        delete_url=reverse(f"admin:memory_{item.page}_delete", args=[item.id]) if is_deletable else "",
+    )
 
 
 def decide(request: HttpRequest, sources: Mapping[str, Source]) -> HttpResponse:
@@ -375,7 +306,7 @@ def decide(request: HttpRequest, sources: Mapping[str, Source]) -> HttpResponse:
         except REDIS_ERRORS:
             messages.error(request, REDIS_IS_DOWN)
         else:
-            messages.success(request, decision.done)
+            messages.success(request, decision.done.format(text=source.describe(row).texts[0]))
     kind = request.POST.get("kind", "")
     address = reverse("inbox:page")
     return HttpResponseRedirect(f"{address}?kind={kind}" if kind in sources else address)

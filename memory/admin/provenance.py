@@ -102,13 +102,15 @@ def read_provenance(memory: Memory, request: HttpRequest) -> MemoryOrigin:
     """Return what is known about a memory, as far as the user may see it."""
     user: Any = request.user
     may_read_turns = user.has_perm("memory.view_turn")
+    may_see_audit = user.has_perm("memory.view_auditentry")
+    fact = Fact(id=memory.pk, account_id=memory.account_id)
     is_fact, is_entry = memory.kind == Kind.FACT, memory.kind == Kind.CONTEXT_ENTRY
     versions = ContextEntryVersion.objects.filter(account_id=memory.account_id, entry_id=memory.pk)
     return MemoryOrigin(
-        actor=find_author(memory) if user.has_perm("memory.view_auditentry") else "",
+        actor=find_author(memory) if may_see_audit else "",
         quotes=read_source_turns(memory) if may_read_turns else [],
         linked=read_linked(memory, user, may_read_turns=may_read_turns),
-        history=read_history(Fact(id=memory.pk, account_id=memory.account_id)) if is_fact else None,
+        history=read_history(fact, may_see_audit=may_see_audit) if is_fact else None,
         contents=list(versions.defer("content", "value").order_by("-number")[:MAX_VERSIONS]) if is_entry else [],
         reads=read_reads(memory, user),
         injections=read_injections(memory) if user.has_perm("ledger.view_injection") else [],

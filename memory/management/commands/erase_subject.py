@@ -90,6 +90,8 @@ class Command(OperatorCommand):
         counts = figures.get("counts", (figures.get("receipt") or {}).get("counts", {}))
         for name, number in sorted(counts.items()):
             self.stdout.write(f"{number:>10,}  {name}")
+        if not counts and (options["dry_run"] or "receipt" in figures) and not options["verify"]:
+            self.stdout.write("No row belongs to this user. Check the id.")
         for name in ("is_valid", "readmitted", "signature"):
             if name in figures:
                 self.stdout.write(f"{name}: {figures[name]}")

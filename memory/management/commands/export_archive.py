@@ -27,7 +27,8 @@ complete, and only then.
   manage.py export_archive --account workshop --user ana --output ana.zip --include-vectors
   manage.py export_archive --account workshop --output - | ssh backup 'cat > workshop.zip'
 
-Exit status: 0, 1 for an unknown account or a column that no key decrypts, 130 on Ctrl-C.
+Exit status: 0, 1 for an unknown account, an agent or user to which no row belongs, or a column that no key decrypts,
+130 on Ctrl-C.
 """
 
 
@@ -97,4 +98,7 @@ class Command(OperatorCommand):
                 restart=sink.restart if output.is_file else None,
                 report=lambda counts: update(rows=sum(counts.values())),
             )
+            if not any(counts.values()) and (scope.agent_id or scope.user_id):
+                # raised before a file that is there already is replaced
+                raise CommandError(f"No row belongs to this {'user' if scope.user_id else 'agent'}. Check the id.")
         return counts, sink.size_bytes

@@ -17,7 +17,7 @@ from memory.errors import MemoryServiceError
 from memory.management.base import OperatorCommand, check_keys, end_interrupted, find_account, terminal_bar
 from memory.management.commands.import_conversations import open_source
 from memory.models import Account, Transfer
-from memory.services.transfer.load import begin_file_import, fail_import, load_archive
+from memory.services.transfer.load import begin_file_import, check_archive, fail_import, load_archive
 from memory.services.transfer.transfers import transfer_lock
 
 EPILOG = """
@@ -26,7 +26,7 @@ refused. Rows that the account has already are left alone and counted. Ids are k
 installation uses them: then all rows get new ones, and links, ledgers and names follow. Embeddings that the archive
 lacks are made by the job `embed`. A run that was killed goes on when the same command is given again.
 
-  manage.py import_archive workshop.zip --account workshop --dry-run
+  manage.py import_archive workshop.zip --account copy --create-account --dry-run
   manage.py import_archive workshop.zip --account copy --create-account
   cat workshop.zip | manage.py import_archive - --account workshop --json
 
@@ -48,11 +48,14 @@ class Command(OperatorCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         check_keys()
         name, now = options["account"], timezone.now()
-        if options["create_account"] and not options["dry_run"]:
+        started = time.monotonic()
+        if options["create_account"] and not Account.objects.filter(name=name).exists():
+            if options["dry_run"]:
+                self.rehearse_new_account(options, started)
+                return
             account, _ = Account.objects.get_or_create(name=name)
         else:
             account = find_account(name)
-        started = time.monotonic()
         with seekable(options["file"]) as source:
             transfer = begin_file_import(account, source, dry_run=options["dry_run"], now=now)
             try:
@@ -65,6 +68,17 @@ class Command(OperatorCommand):
                 raise CommandError(f"The archive was not imported: {err}.") from err
             except KeyboardInterrupt:
                 end_interrupted(self, "What was imported stays; run the same command again to resume.")
+        self.report(transfer, seconds=round(time.monotonic() - started, 1), as_json=options["json"])
+
+    def rehearse_new_account(self, options: dict[str, Any], started: float) -> None:
+        """Check the archive for an account that is not there yet. Nothing is stored, not even the dry run's row."""
+        with seekable(options["file"]) as source:
+            try:
+                transfer = Transfer(dry_run=True, counts=check_archive(source, now=timezone.now()))
+            except MemoryServiceError as err:
+                raise CommandError(f"The archive was not imported: {err}.") from err
+        if not options["json"]:
+            self.stdout.write(f"The account {options['account']!r} would be created.")
         self.report(transfer, seconds=round(time.monotonic() - started, 1), as_json=options["json"])
 
     def run_import(self, transfer: Transfer, source: IO[bytes]) -> None:

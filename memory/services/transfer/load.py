@@ -86,6 +86,12 @@ def refuse_erased(account_id: UUID, user_ids: list[str]) -> None:
         raise Conflict("rows of the archive belong to a user that was erased from the account: nothing may name it")
 
 
+def check_archive(source: IO[bytes], *, now: datetime) -> dict[str, int]:
+    """Check the archive in `source` as an import does, and return the number of rows by table. Raises BadArchive."""
+    with open_archive(source, now=now) as archive:
+        return archive.counts
+
+
 def load_archive(
     transfer: Transfer, source: IO[bytes], *, now: datetime, report: Report = lambda _counts: None
 ) -> Transfer:

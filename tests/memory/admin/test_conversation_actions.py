@@ -261,7 +261,7 @@ def test_deleting_a_conversation_can_also_delete_its_episodes(
 
     assert "its 2 turns with their vectors" in question
     assert "the input and output of tools in it" in question
-    assert "Also delete its 1 episode:" in question
+    assert 'name="episodes" value="yes" checked> Also delete its 1 episode:' in question
     assert not Memory.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
 
 

@@ -176,6 +176,28 @@ def test_a_fact_names_the_turn_that_replaced_it(staff: Client, owner: Owner, fac
     assert reverse("admin:memory_memory_why", args=[replacing.pk]) in page
 
 
+def test_lists_say_that_a_fact_is_retracted(staff: Client, fact: Fact) -> None:
+    pages = ("fact", "memory")
+    before = [shown(staff.get(list_url(page))) for page in pages]
+
+    do(staff, fact, "retract")
+
+    assert all('class="field-state">live<' in page for page in before)
+    listed = [shown(staff.get(list_url(page))) for page in pages]
+    assert all('class="field-state">retracted<' in page for page in listed)
+    assert 'class="field-temporal_text">-<' in listed[0]
+    assert "retracted" in shown(staff.get(page_url("memory", fact.pk))).partition("State")[2][:200]
+
+
+def test_a_retracted_fact_says_who_retracted_it_and_why(staff: Client, newcomer: Client, fact: Fact) -> None:
+    do(staff, fact, "retract", _reason="She moved to Rome.")
+
+    allow("newcomer", "view_fact")
+    pages = [shown(staff.get(page_url("fact", fact.pk))), shown(staff.get(page_url("memory", fact.pk, "why")))]
+    assert [page.count("by <bdi>staff:chief</bdi>: <bdi>She moved to Rome.</bdi>") for page in pages] == [1, 1]
+    assert "She moved to Rome." not in shown(newcomer.get(page_url("fact", fact.pk)))
+
+
 def test_a_retracted_fact_can_be_learned_again(staff: Client, owner: Owner, fact: Fact) -> None:
     do(staff, fact, "retract")
 

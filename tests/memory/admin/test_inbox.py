@@ -11,7 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from memory.admin.inbox import open_forget_requests
+from memory.admin.columns import change_url
+from memory.admin.inbox_items import open_forget_requests
 from memory.models import Account, AuditEntry, Conversation, Fact, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.memories.correct import mark_memories
@@ -66,6 +67,45 @@ def test_the_inbox_has_all_kinds_in_one_queue(staff: Client, owner: Owner) -> No
     kinds = {each.source for each in found}
     assert kinds == {"contradictions", "duplicates", "instructions", "secrets", "doubtful", "parked"}
     assert [each.at for each in found] == sorted((each.at for each in found), reverse=True)
+
+
+def test_items_say_whose_they_are(staff: Client, owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    contradict(ana)
+    merge_two(ana)
+    parked(ana)
+    know(ana, "The office closes at six.", confidence=0.3)
+
+    found = items(staff)
+
+    assert {(each.source, each.agent_id, each.user_id) for each in found} == {
+        (source, "assistant", "ana") for source in ("contradictions", "duplicates", "parked", "doubtful")
+    }
+    page = shown(staff.get(INBOX))
+    assert "conversation <a" in page
+    memories = shown(staff.get(next(each.memories_url for each in found if each.source == "doubtful")))
+    assert "The office closes at six." in memories
+
+
+def test_a_secret_is_masked_on_its_card_which_leads_to_its_deletion(staff: Client, owner: Owner) -> None:
+    fact = know(owner, f"{'The parcel waits at the gate. ' * 3}The password: hunter2hunter2hunter2")
+    Memory.objects.filter(pk=fact.pk).update(has_secret=True)
+
+    page = shown(staff.get(INBOX))
+
+    assert ("hunter2" in page, "password: [redacted]" in page) == (False, True)
+    assert "hunter2" in shown(staff.get(change_url("fact", fact.pk)))
+    assert f"/admin/memory/fact/{fact.pk}/delete/" in page
+
+
+def test_a_turn_that_is_no_request_is_named_and_what_it_retracted_stays(staff: Client, owner: Owner) -> None:
+    say(replace(owner, user_id="u1"), turn("Delete everything you know about me."))
+    extract_all(timezone.now() + timedelta(days=1))
+
+    page = shown(decide(staff, "forgetting", Turn.objects.get().pk, "none"))
+
+    assert "Searches find the turn “Delete everything you know about me.” again." in page
+    assert "Facts that it had retracted stay retracted." in page
 
 
 def test_one_kind_is_chosen(staff: Client, owner: Owner) -> None:
@@ -144,7 +184,7 @@ def test_an_old_request_to_forget_is_found_by_its_index(
     say(replace(owner, user_id="u1"), turn("Delete everything you know about me."))
     extract_all(timezone.now() + timedelta(days=1))
     say(owner, turn("Good morning."), turn("Nice weather."))
-    monkeypatch.setattr("memory.admin.inbox.RECENT_ROWS", 2)
+    monkeypatch.setattr("memory.admin.inbox_items.RECENT_ROWS", 2)
 
     assert len(items(staff, kind="forgetting")) == 1
     with connection.cursor() as cursor:
@@ -219,6 +259,8 @@ def test_who_may_only_view_facts_decides_nothing(newcomer: Client, owner: Owner)
     (found,) = items(newcomer)
 
     assert (found.source, found.decisions) == ("doubtful", [])
+    page = shown(newcomer.get(INBOX))
+    assert ("the letter on a button" in page, "Memories of the user" in page) == (False, False)
     assert decide(newcomer, "doubtful", fact.pk, "reject").status_code == 403
 
 

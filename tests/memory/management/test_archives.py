@@ -62,6 +62,21 @@ def test_a_dry_run_checks_and_stores_nothing(tmp_path: Path) -> None:
     assert Fact.objects.count() == 1
 
 
+def test_a_dry_run_says_that_it_would_create_the_account_and_stores_nothing(tmp_path: Path) -> None:
+    path, output = tmp_path / "workshop.zip", StringIO()
+    write(path)
+    given = ("--account", "brandnew", "--create-account", "--dry-run")
+
+    call_command("import_archive", str(path), *given, stdout=output)
+
+    assert output.getvalue().startswith("The account 'brandnew' would be created.\n")
+    assert read(path, *given)["rows"]["memories"] == 1
+    assert not Account.objects.filter(name="brandnew").exists()
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(CommandError, match="The archive was not imported"):
+        read(path, *given)
+
+
 def test_a_file_that_is_no_archive_is_refused_with_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_text("not a zip")
 
@@ -72,8 +87,18 @@ def test_a_file_that_is_no_archive_is_refused_with_a_sentence(tmp_path: Path) ->
 
 
 def test_the_archive_of_an_agent_has_what_belongs_to_it(tmp_path: Path) -> None:
-    assert write(tmp_path / "a.zip", "--agent", "planner")["rows"]["memories"] == 0
     assert write(tmp_path / "b.zip", "--agent", "assistant", "--include-vectors")["rows"]["memories"] == 1
+
+
+@pytest.mark.parametrize("kind", ["agent", "user"])
+def test_an_agent_or_user_without_rows_is_refused_and_the_file_stays(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "ghost.zip"
+    path.write_text("before")
+
+    with pytest.raises(CommandError, match=rf"^No row belongs to this {kind}\. Check the id\.$"):
+        write(path, f"--{kind}", "ghost")
+
+    assert path.read_text() == "before"
 
 
 def test_figures_are_sentences_without_json(tmp_path: Path) -> None:

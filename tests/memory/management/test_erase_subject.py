@@ -54,3 +54,12 @@ def test_a_user_that_was_not_erased_cannot_be_readmitted(owner: Owner) -> None:
 
     run("--user", "ana")
     assert run("--user", "ana", "--readmit") == {"readmitted": True}
+
+
+def test_it_says_if_no_row_belongs_to_the_user(owner: Owner) -> None:
+    for arguments in (("--user", "ghost", "--dry-run"), ("--user", "ghost")):
+        output = StringIO()
+
+        call_command("erase_subject", "--account", "workshop", *arguments, stdout=output)
+
+        assert output.getvalue().startswith("No row belongs to this user. Check the id.\n")
