@@ -84,9 +84,10 @@ class ContextAnswer(AnswerSerializer):
     usage = UsageAnswer()
     abstained = serializers.BooleanField(help_text=ABSTAINED_HELP)
     degraded = TextList(
-        help_text="Reasons as for `/recall`, and `context_truncated` (working memory was cut, or a similar episode had "
-        "no room), `summary_failing` (the conversation could not be summarized lately), `neighbours_deadline` (no time "
-        "to read the turns around the turns found) and `packing_deadline` (no time to try everything that was found).",
+        help_text="Reasons as for `/recall`, and `context_truncated` (working memory was cut, or a similar episode or "
+        "all of the evidence had no room), `summary_failing` (the conversation could not be summarized lately), "
+        "`neighbours_deadline` (no time to read the turns around the turns found) and `packing_deadline` (no time to "
+        "try everything that was found).",
     )
 
 

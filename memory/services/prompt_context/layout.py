@@ -1,8 +1,8 @@
 """Layout of a prompt context within its tokens: a notice, working memory, similar episodes, profile, evidence.
 
 Each section takes what it needs of the tokens that are left. Working memory is cut if it alone is too long
-(`sections`); an episode is shown whole or not at all; evidence as much as fits (`retrieval.packing`). Stored text is
-formatted by `quoting`.
+(`sections`); an episode is shown whole or not at all, and before the evidence, episodes take at most half, and weak
+ones what it leaves; evidence as much as fits (`retrieval.packing`). Stored text is formatted by `quoting`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -96,7 +96,9 @@ def format_utc_minute(at: datetime) -> str:
 
 
 PROFILE_SHARE = 4
-"""The profile takes at most one part in so many of the tokens that are left for it and the evidence."""
+"""The profile takes at most one part in so many of the tokens that are left for it, the episodes and the evidence."""
+WEAK_SIMILARITY = 0.3
+"""Episodes that are less similar to the question are shown where the evidence leaves room."""
 BETWEEN_SECTIONS = "\n\n"
 
 NOTICE = (
@@ -150,8 +152,9 @@ class ContextMaterial:
 class RenderedContext:
     """A context's text, the memories in it in its order, and its tokens.
 
-    `is_truncated` is True if working memory, the profile or a similar episode had no room, `is_late` if the deadline
-    passed before all evidence was considered, `is_taken` if others injected all of it meanwhile.
+    `is_truncated` is True if working memory, the profile, a similar episode or all of the evidence had no room,
+    `is_late` if the deadline passed before all evidence was considered, `is_taken` if others injected all of it
+    meanwhile.
     """
 
     text: str
@@ -244,22 +247,26 @@ def render_sections(
     ledger = f"[Injection Ledger -- Shown Already]\n{lines}" if material.injected else ""
     injected = truncate_section(ledger, left, costs.count)
     left -= costs.count(injected)
-    episodes = choose_episodes(material.episodes, left, costs)
-    episodic = render_episodes(episodes, texts=costs.text)
-    left -= costs.count(episodic)
-    shown, neighbours = (
-        [note for note in notes if costs.text(note)] for notes in (material.evidence, material.neighbours)
-    )
     full_profile = render_profile(format_profile(material.profile)) if material.profile else ""
     profile = truncate_section(full_profile, left // PROFILE_SHARE, costs.count)
     left -= costs.count(profile)
-    budget = left - costs.count(render_passages([]))
+    shown, neighbours = (
+        [note for note in notes if costs.text(note)] for notes in (material.evidence, material.neighbours)
+    )
+    near = [each for each in material.episodes if not is_weak(each)]
+    chosen = choose_episodes(near, room_for_episodes(shown, left, costs), costs) if near else []
+    budget = left - costs.count(render_episodes(chosen, texts=costs.text)) - costs.count(render_passages([]))
     packed = pack_passages(shown, neighbours, budget=budget, costs=costs, deadline=limits.deadline, kept=kept)
     passages = [
         {"head": format_passage_head(passage.notes), "lines": format_passage_lines(passage.notes, texts=costs.text)}
         for passage in packed.passages
     ]
     evidence = render_passages(passages) if passages else ""
+    # weak ones take what the evidence leaves
+    has_more = len(chosen) < len(material.episodes)
+    over = left - costs.count(evidence) if has_more else 0
+    episodes = choose_episodes(material.episodes, over, costs, chosen=chosen) if has_more else chosen
+    episodic = render_episodes(episodes, texts=costs.text)
     sections = list(filter(None, [working, injected, episodic, profile, evidence]))
     text = BETWEEN_SECTIONS.join([NOTICE, *sections]) if sections else ""
     return RenderedContext(
@@ -267,18 +274,42 @@ def render_sections(
         items=[*episodes, *(note for passage in packed.passages for note in passage.notes)],
         tokens=costs.count(text),
         is_truncated=(working, injected, profile) != (full, ledger, full_profile)
-        or len(episodes) < len(material.episodes),
+        or len(episodes) < len(material.episodes)
+        or (bool(shown) and not packed.passages),
         is_late=packed.is_late,
     )
 
 
-def choose_episodes(episodes: Sequence[Candidate], room: int, costs: EvidenceCosts) -> list[Candidate]:
-    """Return the episodes that fit, nearest first; one that does not fit makes way for those after it."""
-    chosen: list[Candidate] = []
+def is_weak(episode: Candidate) -> bool:
+    return episode.similarity is not None and episode.similarity < WEAK_SIMILARITY
+
+
+def room_for_episodes(evidence: Sequence[Candidate], left: int, costs: EvidenceCosts) -> int:
+    """Return the tokens that similar episodes may take before the evidence: at most half.
+
+    The best evidence that fits at all has its room before them, so that more tokens never cost it.
+    """
+    frame = costs.count(render_passages([]))
+    for note in evidence:
+        around = frame + costs.head_tokens(note)
+        if around + costs.min_line_tokens(note) <= left and (needed := around + costs.line_tokens(note)) <= left:
+            return min(left // 2, left - needed)
+    return left
+
+
+def choose_episodes(
+    episodes: Sequence[Candidate], room: int, costs: EvidenceCosts, *, chosen: Sequence[Candidate] = ()
+) -> list[Candidate]:
+    """Return the episodes that fit besides those `chosen` already, nearest first.
+
+    One that does not fit makes way for those after it.
+    """
+    taken = {each.id for each in chosen}
     for episode in episodes:
-        if costs.count(render_episodes([*chosen, episode], texts=costs.text)) <= room:
-            chosen.append(episode)
-    return chosen
+        shown = [each for each in episodes if each.id in taken or each is episode]
+        if episode.id not in taken and costs.count(render_episodes(shown, texts=costs.text)) <= room:
+            taken.add(episode.id)
+    return [each for each in episodes if each.id in taken]
 
 
 def render_episodes(episodes: Sequence[Candidate], *, texts: Callable[[Candidate], str]) -> str:

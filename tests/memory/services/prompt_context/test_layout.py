@@ -186,7 +186,52 @@ def test_an_episode_that_is_too_long_makes_way_for_the_next() -> None:
     assert ([item.text for item in rendered.items], rendered.is_truncated) == (["short"], True)
 
 
-def test_evidence_without_room_is_not_reported_as_truncation() -> None:
+LONG_EPISODE = "They talked about the lease and the boiler for a whole afternoon. " * 5
+
+
+@pytest.mark.parametrize("similarity", [0.16, 0.7, None], ids=["weak", "near", "by words"])
+def test_more_tokens_never_cost_the_evidence(similarity: float | None) -> None:
+    episodes = [episode_note(8, LONG_EPISODE, similarity=similarity)]
+    evidence = [fact_note(1, "The invoicer listens on port 8137. " * 2), turn_note(2, "ok " * 40), fact_note(3, "x")]
+
+    best = [
+        any(item.id == evidence[0].id for item in render_estimated(tokens, episodes=episodes, evidence=evidence).items)
+        for tokens in range(40, 600, 5)
+    ]
+
+    assert best == sorted(best)
+    assert best[-1]
+
+
+def test_a_near_episode_takes_at_most_half_of_what_the_evidence_needs() -> None:
+    episodes = [episode_note(8, "The boiler was cold. " * 20, similarity=0.7)]
+    evidence = [fact_note(number, "word " * 50) for number in (1, 2)]
+
+    alone, beside = (render_estimated(230, episodes=episodes, evidence=notes) for notes in ([], evidence))
+
+    assert [item.kind for item in alone.items] == [Kind.EPISODE]
+    assert ([item.kind for item in beside.items], beside.is_truncated) == ([Kind.FACT] * 2, True)
+
+
+@pytest.mark.parametrize(("similarity", "shown"), [(0.16, 1), (0.7, 2)])
+def test_a_weak_episode_takes_what_the_evidence_leaves(similarity: float, shown: int) -> None:
+    episodes = [episode_note(8, "The boiler was cold. " * 3, similarity=similarity)]
+    evidence = [fact_note(number, "word " * 60) for number in (1, 2)]
+
+    rendered = render_estimated(230, episodes=episodes, evidence=evidence)
+
+    kinds = [item.kind for item in rendered.items]
+    assert kinds == ([Kind.FACT, Kind.FACT] if shown == 1 else [Kind.EPISODE, Kind.FACT])
+    assert len(render_estimated(400, episodes=episodes, evidence=evidence).items) == 3
+
+
+def test_evidence_that_has_no_room_at_all_is_reported_as_truncation() -> None:
+    rendered = render_estimated(100, evidence=[fact_note(1, "long " * 200)])
+
+    assert (rendered.items, rendered.is_truncated) == ([], True)
+
+
+def test_evidence_that_has_room_in_part_is_not_reported_as_truncation() -> None:
     rendered = render_estimated(100, evidence=[fact_note(1, "long " * 200), fact_note(2, "short")])
 
     assert ([item.text for item in rendered.items], rendered.is_truncated) == (["short"], False)
