@@ -396,6 +396,5 @@ def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[Ext
     """Yield the preferences that users state about themselves."""
     for found in facts:
         turns = tuple(sorted(found.turns & users_turns))
-        if found.statement.is_own and turns:
-            for topic, value in preference_of(found.statement).items():
-                yield ExtractedPreference(topic=topic, value=value, fact=found.number, evidence=turns)
+        for topic, value in preference_of(found.statement).items() if turns else ():
+            yield ExtractedPreference(topic=topic, value=value, fact=found.number, evidence=turns)

@@ -20,6 +20,8 @@ _HARMFUL = re.compile(
 
 def preference_of(statement: Statement) -> Mapping[str, str]:
     """Return the preference that a statement about its speaker makes, by topic; none for other statements."""
+    if not statement.is_own:
+        return {}
     if statement.liking:
         return {statement.topic: statement.liking}
     meaning = read_meaning(statement.claim).parts
