@@ -23,11 +23,12 @@ _MOVED = r"(?:moved|postponed|(?:re)?scheduled|pushed|delayed|deferred|shifted|c
 _HOUR = r"(?: (?:\d{1,2}(?:[:.]\d\d)?(?: ?[ap]m)?|noon|midday|breakfast|lunch|dinner))?"
 _IS_FOR = re.compile(
     rf"\b{_ARRANGED}\b.* (?:for{_HOUR}|from (?:the )?\w+ to) $|\b{_MOVED}\b.* (?:to|for){_HOUR} $"
-    r"|\b(?:agreed|settled|decided) $",
+    r"|\b(?:agreed|settled|decided|locked) $",
     re.IGNORECASE,
 )
+_IS_BEGINNING = re.compile(r"\b(?:voted|decided|agreed|announced|approved)\b.* (?:as of|effective) $", re.IGNORECASE)
 _IS_APPOINTMENT = re.compile(
-    r"\b(?:signed up|registered|enrolled)\b"
+    r"\b(?:signed up|registered|enrolled)\b|\btickets? (?:for|to) "
     r"|\b(?:made|got|booked|arranged|scheduled|reserved)\b.* an? (?:[\w'-]+ ){0,3}(?:appointment|check-?up|slot|viewing"
     r"|interview|consultation|table)\b"
     r"|\b(?:arranged|booked|hired|organi[sz]ed|asked|invited)\b.* to [a-z]+\b",
@@ -48,7 +49,7 @@ def find_arranged_dates(text: str, *, at: datetime, tense: Tense | None) -> list
         is_day = any(map(str.isdecimal, text[ahead.begin : ahead.stop]))
         if before == ahead or not is_day:
             continue
-        if _IS_FOR.search(lead):
+        if _IS_FOR.search(lead) or _IS_BEGINNING.search(lead):
             found.pop(ahead.begin, None)
             if at - before.end >= _JUST_OVER:
                 found[ahead.begin] = ahead

@@ -36,6 +36,7 @@ from tests.memory.extraction.spoken import claims, only, said
             "The user got a job for Mrs Pritchard at 9 on 22 May 2023",
             "23",
         ),
+        ("I bought a ticket for Porto on 23 May", "The user bought a ticket for Porto on 23 May 2023", "24"),
         ("I invited the Smiths for 23 May", "The user invited the Smiths for 23 May 2023", "24"),
         ("I booked the cottage from 23 to 28 May", "The user booked the cottage from 23 to 28 May 2023", "29"),
         ("We moved the inspection to 23 May", "The user moved the inspection to 23 May 2023", "24"),
@@ -75,4 +76,10 @@ def test_a_day_that_is_just_over_may_be_meant_as_well_as_the_next_one() -> None:
 def test_a_year_is_told_once() -> None:
     assert claims("I signed up for a half marathon on 9 May next year") == [
         "The user signed up for a half marathon on 9 May 2024"
+    ]
+
+
+def test_what_begins_on_a_day_that_was_decided_begins_on_one_to_come() -> None:
+    assert claims("we locked 22 October with the publisher last Friday") == [
+        "The user locked on 22 October 2023 with the publisher on 12 May 2023"
     ]
