@@ -1,7 +1,11 @@
 """Days that something was arranged for, said on Thursday 18 May 2023."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from memory.dates import Tense
+from memory.extraction.rules.arrangements import find_arranged_dates
 from tests.memory.extraction.spoken import claims, only, said
 
 
@@ -79,7 +83,16 @@ def test_a_year_is_told_once() -> None:
     ]
 
 
-def test_what_begins_on_a_day_that_was_decided_begins_on_one_to_come() -> None:
-    assert claims("we locked 22 October with the publisher last Friday") == [
-        "The user locked on 22 October 2023 with the publisher on 12 May 2023"
-    ]
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("We locked 22 April with the publisher", "2024-04-22"),
+        ("The board voted to scrap late fees as of 22 April", "2024-04-22"),
+        ("The bug was fixed on 22 April", "2023-04-22"),
+        ("As of 22 April we had 40 users", "2023-04-22"),
+    ],
+)
+def test_a_day_that_was_decided_is_to_come_and_one_on_which_something_happened_is_over(text: str, day: str) -> None:
+    [date] = find_arranged_dates(text, at=datetime(2023, 6, 1, tzinfo=UTC), tense=Tense.PAST)
+
+    assert f"{date.start:%Y-%m-%d}" == day
