@@ -42,11 +42,12 @@ from memory.extraction.knowledge import (
 from memory.extraction.rules.asides import read_asides
 from memory.extraction.rules.attributes import PERSONAL, differs
 from memory.extraction.rules.beginnings import read_beginning, read_new_amount
-from memory.extraction.rules.contacts import restate_changed_contact
+from memory.extraction.rules.contacts import restate_change
 from memory.extraction.rules.corrections import (
     ClaimEffects,
     Earlier,
     effects_of_statement,
+    home_after_move,
     read_known,
     read_replacement,
     read_statement,
@@ -211,7 +212,7 @@ class _Reader:
             if gives_secret(sentence):
                 continue
             sentence, regions = set_regions_aside(sentence)
-            clauses = clauses_of(capitalize_dates(restate_changed_contact(sentence)))
+            clauses = clauses_of(capitalize_dates(restate_change(sentence)))
             said = ClauseContext(
                 clause=clauses[0],
                 turn=turn,
@@ -300,6 +301,8 @@ class _Reader:
         self.earlier.append(Earlier(number=self.last_number, claim=statement.claim, reading=read, is_known=False))
         for named in statement.names:
             self.names.add(named.name, named.type)
+        if effects.changed and (home := home_after_move(statement)):
+            self.keep(home)
 
     def extraction(self) -> Extraction:
         facts = list(self.found.values())

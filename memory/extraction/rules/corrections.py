@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
+from memory.extraction.rules.addresses import has_street
 from memory.extraction.rules.attributes import (
     ClaimReading,
     contradicts,
     is_move,
+    read_claim,
     read_meaning,
     replaces_preference,
     replaces_role,
@@ -17,9 +19,11 @@ from memory.extraction.rules.denials import opposites_of
 from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
 from memory.extraction.rules.subjects import Speaker
+from memory.extraction.rules.words import CITIES, COUNTRIES, GROUP_RELATIONS, PLURAL_RELATIONS, REGIONS
 from memory.identity import normalize_claim
 from memory.models.facts import Certainty, Temporal
 
+_PLACES = CITIES | COUNTRIES | REGIONS
 _VALUE = r"[\w'$€£.-]+(?: [\w'$€£.-]+){0,5}?"
 _NOT_BUT = re.compile(
     rf"(?:(?:it|that|he|she)(?: is|'s| was) )?(?P<new>{_VALUE}),? not (?P<old>{_VALUE})[.!]?"
@@ -104,6 +108,17 @@ def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -
         return True
     is_instead = statement.is_change or statement.is_correction
     return is_instead and replaces_preference(statement.claim, earlier.claim)
+
+
+def home_after_move(statement: Statement) -> Statement | None:
+    """Return where somebody lives since a move that ended a known home: "I moved to Leeds last month"."""
+    parts = read_claim(statement.claim) if is_move(statement.claim) else None
+    # people move to departments as well
+    if parts is None or not (has_street(parts.value) or _PLACES & set(parts.value.split(", "))):
+        return None
+    live = "live" if statement.subject.rpartition(" ")[2] in GROUP_RELATIONS | PLURAL_RELATIONS else "lives"
+    claim = f"{statement.subject} {live} {'at' if has_street(parts.value) else 'in'} {parts.value}"
+    return replace(statement, claim=claim, temporal=Temporal.CURRENT, when="")
 
 
 def read_replacement(clause: Clause, speaker_last: Statement | None) -> Statement | None:

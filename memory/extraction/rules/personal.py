@@ -96,7 +96,7 @@ class _Words:
 
     def all(self, groups: Mapping[str, str | None]) -> dict[str, str]:
         found = {name: value or "" for name, value in groups.items()}
-        agreeing = {"does": "do", "is": "are", "has": "have", "takes": "take"}
+        agreeing = {"does": "do", "is": "are", "has": "have", "takes": "take", "earns": "earn"}
         return {
             **found,
             **{one: many if self.is_plural else one for one, many in agreeing.items()},
