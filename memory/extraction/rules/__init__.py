@@ -65,7 +65,7 @@ from memory.extraction.rules.people import People
 from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
-from memory.extraction.rules.relations import read_introductions
+from memory.extraction.rules.relations import name_owner, read_introductions
 from memory.extraction.rules.specifics import capitalize_dates
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker
@@ -212,7 +212,7 @@ class _Reader:
             if gives_secret(sentence):
                 continue
             sentence, regions = set_regions_aside(sentence)
-            clauses = clauses_of(capitalize_dates(restate_change(sentence)))
+            clauses = clauses_of(capitalize_dates(restate_change(name_owner(sentence))))
             said = ClauseContext(
                 clause=clauses[0],
                 turn=turn,
