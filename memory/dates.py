@@ -360,7 +360,7 @@ _FORMS = (
         rf"{_WHEN}(?<!every )(?<!each ){_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}(?! of\b)",
         _weekday_near_day,
     ),
-    _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_ONCE}{_PART_OF_DAY}", _weekday_near_day),
+    _form(rf"(?:on|until|till) (?P<lead>)(?P<weekday>{_WEEKDAY}){_ONCE}{_PART_OF_DAY}", _weekday_near_day),
     _form(rf"{_WHEN}(?P<weekday>{_WEEKDAY}),? (?:the )?(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)", _weekday_of_month),
     _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),
     _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?(?P<now>)", _from_now),

@@ -244,6 +244,8 @@ def test_a_megabyte_takes_time_in_proportion(word: str) -> None:
         ("on Friday, the 9th of June", Tense.FUTURE, "2023-06-09"),
         ("since Monday the 15th", Tense.FUTURE, "2023-05-15"),
         ("since April", Tense.FUTURE, "2023-04-01"),
+        ("until Friday", Tense.FUTURE, "2023-05-19"),
+        ("until Friday", Tense.PAST, "2023-05-12"),
     ],
 )
 def test_a_weekday_may_have_its_day_and_what_began_is_in_the_past(text: str, tense: Tense, start: str) -> None:

@@ -42,11 +42,12 @@ from memory.extraction.knowledge import (
 from memory.extraction.rules.asides import read_asides
 from memory.extraction.rules.attributes import PERSONAL, differs
 from memory.extraction.rules.beginnings import read_beginning, read_new_amount
-from memory.extraction.rules.contacts import restate_changed_contact
+from memory.extraction.rules.contacts import restate_change
 from memory.extraction.rules.corrections import (
     ClaimEffects,
     Earlier,
     effects_of_statement,
+    home_after_move,
     read_again,
     read_known,
     read_statement,
@@ -65,7 +66,7 @@ from memory.extraction.rules.preferences import preference_of
 from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.regions import set_regions_aside, with_regions
-from memory.extraction.rules.relations import read_introductions, type_of_relation
+from memory.extraction.rules.relations import name_owner, read_introductions, type_of_relation
 from memory.extraction.rules.specifics import capitalize_dates
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker
@@ -216,7 +217,7 @@ class _Reader:
             if not sentence or gives_secret(sentence):
                 continue
             sentence, regions = set_regions_aside(sentence)
-            clauses = clauses_of(capitalize_dates(restate_changed_contact(sentence)))
+            clauses = clauses_of(capitalize_dates(restate_change(name_owner(sentence))))
             said = ClauseContext(
                 clause=clauses[0],
                 turn=turn,
@@ -304,6 +305,8 @@ class _Reader:
         self.earlier.append(Earlier(number=self.last_number, claim=statement.claim, reading=read, is_known=False))
         for named in statement.names:
             self.names.add(named.name, named.type)
+        if effects.changed and (home := home_after_move(statement)):
+            self.keep(home)
 
     def extraction(self) -> Extraction:
         facts = list(self.found.values())

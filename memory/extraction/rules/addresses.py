@@ -21,8 +21,8 @@ _CITIES = frozenset(city.casefold() for city in CITIES)
 
 
 def has_street(home: str) -> bool:
-    """Return True for the address of a home, in lower case, and not only a town."""
-    return _STREET.search(home) is not None
+    """Return True for the address of a home, and not only a town."""
+    return _STREET.search(home.lower()) is not None
 
 
 def are_other_addresses(one: str, other: str) -> bool:

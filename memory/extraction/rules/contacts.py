@@ -32,11 +32,25 @@ _THEIRS = re.compile(
     rf"|{_PHONE}|@[\w.-]+|\d{{3,5}})"
 )
 _OWN_CONTACT = r"(?:(?:phone|mobile) )?number|e-?mail(?: address)?|address|postcode|zip code"
+_DIGITS = r"(?!it\b)(?=[^,;]{0,40}[\d@])\S.*"
 _CHANGED = re.compile(
     rf"I (?:have )?(?:just |recently )?changed my (?P<what>{_OWN_CONTACT}) to (?P<value>\S.*)"
     rf"|[Mm]y (?P<what2>{_OWN_CONTACT}) (?:has |was |just |recently )*changed"
     r"(?: to|[,;:]? (?:and )?(?:it's|it is|the new one is)(?: now)?) (?P<value2>\S.*)"
     rf"|[Mm]y new (?P<what3>{_OWN_CONTACT}) is (?P<value3>\S.*)"
+    rf"|(?:(?:I(?:'ve| have)? )?(?:just |finally |recently )*[Gg]ot a|[Hh]ere(?:'s| is) my) new"
+    rf" (?P<what4>{_OWN_CONTACT})(?:[,;:]? (?:and |so )?(?:it's|it is)(?: now)?|[,;:]) (?P<value4>{_DIGITS})"
+    rf"|I(?:'ve| have)? (?:just |recently )*changed my (?P<what5>{_OWN_CONTACT})[,;:]? (?:and |so )?(?:it's|it is)"
+    rf"(?: now)? (?P<value5>{_DIGITS})"
+)
+_NEW_AMOUNT = re.compile(
+    r"(?:(?:I|[Ww]e)(?:'ve| have)? (?:just |recently )*(?:put|raised|increased|upped|lowered|dropped|reduced|cut"
+    r"|changed) (?:my|our) (?P<what>[a-z]+(?: [a-z]+){0,2}?)(?: up| down)?"
+    r"|(?:[Mm]y|[Oo]ur) (?P<what2>[a-z]+(?: [a-z]+){0,2}?) (?:has |have |just )*(?:went|gone|changed|increased|risen"
+    r"|dropped|fell|fallen)(?: up| down)?)"
+    r"[,;:]? (?:and |so )?(?:it's|it is|they're|they are|now)(?: now)? "
+    r"(?P<value>(?:[$€£]\d[\d.,]*k?|\d[\d.,]*(?:k|%| (?:pounds|euros|dollars|quid)))(?: (?:an?|per) \w+)?)(?: now)?"
+    r"(?P<rest>[.!]?|[,;] .*)"
 )
 
 
@@ -57,15 +71,19 @@ def read_contacts(said: ClauseContext, text: str) -> Iterator[Statement]:
         yield _reached(said, who, match["address"])
 
 
-def restate_changed_contact(sentence: str) -> str:
-    """Return "My number is now 555 1234" for sentences that say in more words that it changed, else the sentence."""
+def restate_change(sentence: str) -> str:
+    """Return "My number is now 555 1234" for sentences that say in more words that it changed, else the sentence.
+
+    So do amounts: "I put my rates up, it's £52 an hour now" is "My rates are now £52 an hour".
+    """
+    if match := _NEW_AMOUNT.fullmatch(sentence):
+        what = match["what"] or match["what2"]
+        return f"My {what} {'are' if what.endswith('s') else 'is'} now {match['value']}{match['rest']}"
     match = _CHANGED.fullmatch(sentence)
     if match is None:
         return sentence
-    what, value = (
-        next(filter(None, (match[name], match[f"{name}2"], match[f"{name}3"]))) for name in ("what", "value")
-    )
-    return f"My {what} is now {value}"
+    found = {name.rstrip("2345"): value for name, value in match.groupdict().items() if value}
+    return f"My {found['what']} is now {found['value']}"
 
 
 def _reached(said: ClauseContext, who: str, address: str) -> Statement:

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
+from memory.extraction.rules.addresses import has_street
 from memory.extraction.rules.attributes import (
     ClaimReading,
     contradicts,
     is_move,
     is_rescheduled,
+    read_claim,
     read_meaning,
     replaces_preference,
     replaces_role,
@@ -21,9 +23,11 @@ from memory.extraction.rules.phrases import Voice
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
 from memory.extraction.rules.subjects import Speaker, Subject
+from memory.extraction.rules.words import CITIES, COUNTRIES, GROUP_RELATIONS, PLURAL_RELATIONS, REGIONS
 from memory.identity import normalize_claim
 from memory.models.facts import Certainty, Temporal
 
+_PLACES = CITIES | COUNTRIES | REGIONS
 _VALUE = r"[\w'$€£.-]+(?: [\w'$€£.-]+){0,5}?"
 _NOT_BUT = re.compile(
     rf"(?:(?:it|that|he|she)(?: is|'s| was) )?(?P<new>{_VALUE}),? not (?P<old>{_VALUE})[.!]?"
@@ -163,6 +167,17 @@ def with_name_of_dead(text: str, earlier: Sequence[Earlier], *, speaker: Speaker
         return text, ""
     [(who, name)] = found
     return f"My {who} {name} {match['rest']}", "" if match["name"] else name
+
+
+def home_after_move(statement: Statement) -> Statement | None:
+    """Return where somebody lives since a move that ended a known home: "I moved to Leeds last month"."""
+    parts = read_claim(statement.claim) if is_move(statement.claim) else None
+    # people move to departments as well
+    if parts is None or not (has_street(parts.value) or _PLACES & set(parts.value.split(", "))):
+        return None
+    live = "live" if statement.subject.rpartition(" ")[2] in GROUP_RELATIONS | PLURAL_RELATIONS else "lives"
+    claim = f"{statement.subject} {live} {'at' if has_street(parts.value) else 'in'} {parts.value}"
+    return replace(statement, claim=claim, temporal=Temporal.CURRENT, when="")
 
 
 def read_replacement(clause: Clause, speaker_last: Statement | None) -> Statement | None:

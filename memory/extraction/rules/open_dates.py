@@ -24,6 +24,7 @@ _WEEKDAY = re.compile(r"(?:on |every |by )?(?:mon|tues|wednes|thurs|fri|satur|su
 _RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
 _IS_ANNOUNCED = re.compile(r"\b(?:decided|agreed|booked|planned|scheduled|announced|promised)\b")
 _IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
+_WILL = re.compile(r" (?:will|going to) ")
 _IS_PERFECT = re.compile(r"\b(?:has|have) \w+(?:ed|en|t|own|ung|un|d)\b")
 
 
@@ -37,6 +38,9 @@ def date_claim(claim: str, said_at: datetime) -> tuple[str, Temporal, datetime |
         if last is not None:
             return whole, Temporal.FUTURE, last.end
     written = write_dates(claim, dates)
+    if date is not None and date.bound is Bound.UNTIL and not is_past(claim) and not _RECURRING.search(claim):
+        whole = f"{claim[: date.begin]}until {date.words.partition(' ')[2]}{claim[date.stop :]}"
+        return whole, Temporal.FUTURE if _WILL.search(claim) else Temporal.CURRENT, date.end
     if date is None or not is_plan:
         return written, Temporal.PAST if is_past(claim) else Temporal.CURRENT, None
     is_until = date.bound is Bound.WITHIN and date.words.partition(" ")[2] in written

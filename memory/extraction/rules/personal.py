@@ -96,7 +96,7 @@ class _Words:
 
     def all(self, groups: Mapping[str, str | None]) -> dict[str, str]:
         found = {name: value or "" for name, value in groups.items()}
-        agreeing = {"does": "do", "is": "are", "has": "have", "takes": "take"}
+        agreeing = {"does": "do", "is": "are", "has": "have", "takes": "take", "earns": "earn"}
         return {
             **found,
             **{one: many if self.is_plural else one for one, many in agreeing.items()},
@@ -144,7 +144,8 @@ def _with_times(said: ClauseContext, statement: Statement, form: PersonalForm, v
     if form.is_past:
         began = date.start if date and date.bound is Bound.WITHIN else None
         return replace(statement, temporal=Temporal.PAST, valid_from=began)
-    return replace(statement, valid_from=_beginning(said, value))
+    is_until = date is not None and date.bound is Bound.UNTIL and date.end > said.turn.timestamp
+    return replace(statement, valid_from=_beginning(said, value), valid_to=date.end if date and is_until else None)
 
 
 def _beginning(said: ClauseContext, value: Value) -> datetime | None:

@@ -50,6 +50,10 @@ _MONEY = (
     r"(?:about |around |roughly |over |almost |nearly )?[$€£]?\d[\d,.]*k?(?: ?(?:€|euros?|pounds?|dollars?"
     r"|bucks|quid|francs?|usd|eur|gbp|chf))?"
 )
+_PAY = (
+    r"(?:about |around |just over |just under )?(?:(?:[$€£]\d{1,3}(?:,\d{3}){1,2}|[$€£]\d{4,6}|[$€£]?\d{2,3}k)"
+    r"(?: (?:a|per) (?:year|month))?|[$€£]\d[\d.]* an hour)"
+)
 _EVENTS = (
     "appointment|check-?up|operation|surgery|scan|mri|x-?ray|biopsy|procedure|consultation|interview|exam|examination"
     "|driving test|test|viewing|flight|hearing|court date|audition|recital|concert|gig|wedding|funeral|reunion"
@@ -179,6 +183,7 @@ FORMS = (
           rf"(?P<rest>{_MONEY}(?:,? | ?/ ?)(?:(?:an?|per|each|every) )?(?:month|year|week|hour|day|mo|monthly|weekly"
           r"|yearly|annually)\b.*)", "{verbs} {rest}", "{verb} money"),
     _form(rf"(?P<verb>earn) (?P<rest>{_MONEY}(?: .+)?)", "{verbs} {rest}", "{verb} money"),
+    _form(rf"be (?:now |currently |back )*on (?P<rest>{_PAY})(?: now)?{_TAIL}", "{earns} {rest}", "earn money"),
     _form(r"(?P<verb>wear|take) (?P<rest>(?:a )?size \d[\w.]*(?: (?:shoes?|dress|jeans|trousers|boots))?)"
           rf"{_TAIL}", "{verbs} {rest}", "size"),
     _form(r"be (?P<rest>(?:\d\.\d\d ?m(?:etres?|eters?)?|\d{3} ?cm|\d (?:foot|feet|ft)(?: \d{1,2})?|\d'\d{1,2}\"?)"

@@ -123,6 +123,7 @@ def read_quantity(claim: str) -> ClaimParts | None:
     for kind, pattern in _KINDS:
         if pattern.fullmatch(value):
             thing = _TURNED.sub(r"\g<of> \g<what>", _DETERMINER.sub("", match["subject"]))
+            thing = _PLURAL_PRICE.sub("", thing)
             return ClaimParts(
                 subject=_without_kind(thing) if kind == "identifier" else thing,
                 attribute=kind,
@@ -136,6 +137,8 @@ _TURNED = re.compile(
     r"(?P<what>[Tt]imeout|[Ll]imit|[Dd]elay|[Ii]nterval|[Ff]ormat)s? (?:to|for|of) (?:the )?(?P<of>[\w-]+)$"
 )
 """The thing of "timeouts to Stripe", which is the Stripe timeout."""
+_PLURAL_PRICE = re.compile(r"(?:(?<=\brate)|(?<=\bprice)|(?<=\bfee))s$")
+"""The ending of rates and prices, which are one: "my rates are now £52 an hour" after "my rate is £48 an hour"."""
 _LETTER = re.compile(r"[^\W_]")
 _KINDS_OF_PLACES = words("db database server cluster environment env instance host")
 

@@ -59,11 +59,32 @@ _FAVORITE = re.compile(
 )
 _NAME = re.compile(rf"[Mm]y (?:(?:first|full) )?name is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
 _YEARLY = re.compile(rf"(?:[Mm]y|[Oo]ur) (?P<what>{YEARLY_DAY}) is (?P<when>.+)")
+_OF_RELATIVE = re.compile(
+    rf"(?:(?:my|our) )?(?P<who>{_RELATIONS})(?:'s|s'?) (?=(?:{YEARLY_DAY}|b-?day) is\b)", re.IGNORECASE
+)
+_BDAY = re.compile(r"^b-?day", re.IGNORECASE)
+_EVERYBODYS = re.compile(
+    r"(?:mot|(?:car|road|council|vehicle) tax|tax return|(?:car|home|house|pet|travel) insurance|tv licen[cs]e|passport"
+    r"|driving licen[cs]e|rent|mortgage)(?= (?:is due|is up|expires?|runs out|renews)\b)",
+    re.IGNORECASE,
+)
+"""What everybody has one of, where it is due."""
 _PART = re.compile(rf"(?P<part>{NAME}) is (?:a )?part of (?P<whole>{NAME})(?=[.,!;]|$)")
 _LOCATED = re.compile(
     rf"(?P<part>{NAME}) is an? (?:[a-z]+ )?(?P<kind>city|town|village|suburb|district"
     rf"|neighbou?rhood|region|island) (?:in|near|of) (?P<whole>{NAME})(?=[.,!;]|$)"
 )  # fmt: skip
+
+
+def name_owner(sentence: str) -> str:
+    """Return a sentence with "my" before what is the speaker's without that word: "mums birthday", "mot is due"."""
+    if match := _OF_RELATIVE.match(sentence):
+        return f"My {match['who'].lower()}'s {_BDAY.sub('birthday', sentence[match.end() :])}"
+    match = _EVERYBODYS.match(sentence)
+    if match is None:
+        return sentence
+    what = "MOT" if match[0].lower() == "mot" else match[0].lower()
+    return f"My {what}{sentence[match.end() :]}"
 
 
 def read_possessions(said: ClauseContext) -> Iterator[Statement]:

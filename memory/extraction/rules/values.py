@@ -69,7 +69,7 @@ _TRAILING = re.compile(
     re.IGNORECASE,
 )
 _BY_WEEKDAY = re.compile(
-    rf"\b(?P<lead>due|by|until|till) (?:on )?(?P<day>{'|'.join(WEEKDAYS)})(?![\w-])", re.IGNORECASE
+    rf"\b(?P<lead>due|by|until|till) (?:on )?(?P<day>{'|'.join(WEEKDAYS)})(?![\w-]|,? \d)", re.IGNORECASE
 )
 _MY = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _SEVERAL_DAYS = re.compile(

@@ -138,7 +138,14 @@ CITIES = names(
     " Santiago, Sao Paulo, Seattle, "
     "Seoul, Seville, Shanghai, Sofia, Stockholm, Stuttgart, Taipei, Tallinn, Tehran, Tel"
     " Aviv, Tokyo, Toronto, Tunis, "
-    "Turin, Valencia, Vancouver, Venice, Vienna, Vilnius, Warsaw, Washington, Zagreb, Zurich"
+    "Turin, Valencia, Vancouver, Venice, Vienna, Vilnius, Warsaw, Washington, Zagreb, Zurich, "
+    "Aberdeen, Adelaide, Ankara, Antwerp, Baltimore, Belfast, Bergen, Birmingham, Bologna, Bordeaux, Bradford, Bremen, "
+    "Brighton, Bristol, Bruges, Cardiff, Cincinnati, Coventry, Cleveland, Delft, Dresden, Dundee, Dusseldorf, "
+    "Düsseldorf, Eindhoven, Exeter, Galway, Ghent, Gothenburg, Groningen, Inverness, Krakow, Leeds, Leicester, "
+    "Leipzig, Limerick, Ljubljana, Manchester, Milwaukee, Minneapolis, Newcastle, Norwich, Nottingham, Nuremberg, "
+    "Pittsburgh, Plymouth, Portland, Porto, Portsmouth, Rennes, Sacramento, Salzburg, San Jose, Sheffield, "
+    "Southampton, Strasbourg, Swansea, Sydney, The Hague, Toulouse, Utrecht, Wellington, Wolverhampton, York, "
+    "Winnipeg, Zaragoza"
 )
 
 COMMON_CAPITALS = words(

@@ -167,6 +167,22 @@ def test_a_plan_ends_with_its_date(text: str, claim: str, ends: str) -> None:
     assert (found.claim, found.temporal, str(found.valid_to)[:10]) == (claim, Temporal.FUTURE, ends)
 
 
+@pytest.mark.parametrize(
+    ("text", "claim", "ends"),
+    [
+        ("I'm on holiday until Friday.", "The user is on holiday until 19 May 2023", "2023-05-20"),
+        ("I'm away till 12 June", "The user is away until 12 June 2023", "2023-06-13"),
+        ("The office is closed until Monday", "The office is closed until 22 May 2023", "2023-05-23"),
+        ("I won't be back until Monday.", "The user will not be back until 22 May 2023", "2023-05-23"),
+        ("The shop is open until 9 every Friday.", "The shop is open until 9 every Friday", "None"),
+        ("I was on holiday until Friday.", "The user was on holiday until Friday", "None"),
+    ],
+)
+def test_what_holds_until_a_day_ends_after_it(text: str, claim: str, ends: str) -> None:
+    [found] = [found for found in read_claims_to_judge(Chunk(turns=[turn(text)])) if found.attribute == OPEN]
+    assert (found.claim, str(found.valid_to)[:10]) == (claim, ends)
+
+
 def test_what_comes_back_every_year_and_what_begins_has_no_end() -> None:
     for text in ("The office will be closed every year from 24 to 28 June", "Tom is working in Rome since 3 May"):
         [found] = [found for found in read_claims_to_judge(Chunk(turns=[turn(text)])) if found.attribute == OPEN]

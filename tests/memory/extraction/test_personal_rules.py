@@ -301,3 +301,31 @@ def test_hostile_texts_take_linear_time(text: str) -> None:
     claims(text)
 
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("mums birthday is 3rd december", "The user's mum's birthday is on 3 December"),
+        ("mum's birthday is 3 dec", "The user's mum's birthday is on 3 December"),
+        ("my sisters bday is 3rd december", "The user's sister's birthday is on 3 December"),
+        ("Dads birthday is on 4 May", "The user's dad's birthday is on 4 May"),
+        ("My mum's birthday is 3rd December.", "The user's mum's birthday is on 3 December"),
+        ("mot is due 20 nov", "The user's MOT is due 20 November 2023"),
+        ("car insurance is due 3 december", "The user's car insurance is due 3 December 2023"),
+        ("Passport expires in March.", "The user's passport expires in March 2024"),
+        ("Dad's birthday party is on 4 June", "Dad's birthday party is on 4 June 2023"),
+        ("The MOT is due on 20 November", "The MOT is due on 20 November 2023"),
+    ],
+)
+def test_what_everybody_has_is_the_speakers_without_my(text: str, claim: str) -> None:
+    fact = only(said(text))
+
+    # what comes back every year has no end
+    assert (fact.claim, fact.valid_to is None) == (claim, "birthday is" in claim)
+
+
+def test_leave_ends_after_its_last_day() -> None:
+    fact = only(said("I'm on annual leave until Friday 26 May"))
+
+    assert (fact.claim, f"{fact.valid_to:%Y-%m-%d}") == ("The user is on annual leave until 26 May 2023", "2023-05-27")

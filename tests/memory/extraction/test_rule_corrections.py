@@ -185,9 +185,96 @@ def test_a_speaker_cannot_correct_another_speaker() -> None:
     ],
 )
 def test_another_value_of_a_single_valued_attribute_contradicts_the_known_fact(text: str, known: str) -> None:
-    fact = only(said(text, known=[known]))
+    # a move is followed by the home that it begins
+    fact, *_home = said(text, known=[known]).facts
 
     assert (fact.contradicts, fact.corrects) == ((1,), ())
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "claim"),
+    [
+        ("The user lives in Bristol", "I moved to Leeds last month.", "The user lives in Leeds"),
+        ("The user lives in Bristol", "I just moved to Leeds.", "The user lives in Leeds"),
+        ("The user's parents live in Braga", "My parents moved to Porto in April.", "The user's parents live in Porto"),
+        (
+            "The user lives at 14 Cardigan Lane, Leeds",
+            "We moved to 3 Elm Road, York last month.",
+            "The user lives at 3 Elm Road, York",
+        ),
+    ],
+)
+def test_a_move_from_a_known_home_says_where_somebody_lives_since_then(known: str, text: str, claim: str) -> None:
+    move, home = said(text, known=[known]).facts
+
+    assert (home.claim, home.temporal, home.valid_from) == (claim, "current", move.valid_from)
+    assert move.contradicts == home.contradicts == (1,)
+
+
+@pytest.mark.parametrize(
+    "text", ["We moved to Leeds in 1999.", "I moved to Marketing last month.", "I moved to a flat."]
+)
+def test_a_former_move_and_one_to_what_may_be_no_place_begin_no_home(text: str) -> None:
+    assert [fact.temporal for fact in said(text, known=["The user lives in Bristol"]).facts] == ["past"]
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "claim"),
+    [
+        (
+            "The user's number is 07700 900456",
+            "I got a new number, it's 07700 900123.",
+            "The user's number is 07700 900123",
+        ),
+        ("The user's number is 07700 900456", "Got a new number: 07700 900123", "The user's number is 07700 900123"),
+        (
+            "The user's number is 07700 900456",
+            "I've changed my number, it's 07700 900123",
+            "The user's number is 07700 900123",
+        ),
+        (
+            "The user's email is a@example.org",
+            "I got a new email, it's b@example.org",
+            "The user's email is b@example.org",
+        ),
+        ("The user earns £40,000", "I'm on £45,000 now.", "The user earns £45,000"),
+        ("The user earns £40,000", "I'm on 45k a year.", "The user earns 45k a year"),
+        (
+            "The user's rate is £48 an hour",
+            "I put my rates up, it's £52 an hour now, call out still £60.",
+            "The user's rates are now £52 an hour",
+        ),
+        ("The user's rent is £950 a month", "My rent has gone up, it's £995 now.", "The user's rent is now £995"),
+    ],
+)
+def test_what_somebody_has_instead_is_learned_with_the_end_of_the_former(known: str, text: str, claim: str) -> None:
+    fact = only(said(text, known=[known]))
+
+    assert (fact.claim, fact.contradicts) == (claim, (1,))
+
+
+def test_a_raise_ends_the_former_pay() -> None:
+    facts = said("I got a raise, I'm on £45,000 now.", known=["The user earns £40,000"]).facts
+
+    assert [(fact.claim, fact.contradicts) for fact in facts] == [
+        ("The user got a raise", ()),
+        ("The user earns £45,000", (1,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I put my hand up, it's 9 now.",
+        "I got a new address, it's lovely.",
+        "I'm on 3 tablets a day.",
+        "I'm on £10 a day.",
+    ],
+)
+def test_other_words_for_what_is_new_change_no_value(text: str) -> None:
+    known = ["The user's hand is 8", "The user's address is 3 Elm Road", "The user earns £40,000"]
+
+    assert [fact.contradicts for fact in said(text, known=known).facts if fact.contradicts] == []
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,23 @@ def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> No
     assert replaced_turns() == {}
 
 
+def test_a_move_with_a_date_ends_the_former_home_and_begins_the_new_one(user: Owner) -> None:
+    extract_sentences(user, "I live in Bristol.", days=0)
+    extract_sentences(user, "I moved to Leeds last month.", days=60)
+
+    moved = datetime(2026, 3, 1, tzinfo=UTC)
+    former, new = (Fact.objects.get(text=f"The user lives in {name}") for name in ("Bristol", "Leeds"))
+    assert (former.valid_to, new.valid_from, new.valid_to, new.temporal) == (moved, moved, None, "current")
+    assert current(user) == ["The user lives in Leeds", "The user moved to Leeds in March 2026"]
+
+
+def test_a_move_to_what_may_be_no_place_begins_no_home(user: Owner) -> None:
+    extract_sentences(user, "I live in Bristol.", days=0)
+    extract_sentences(user, "I moved to Marketing last month.", days=60)
+
+    assert claims(text__startswith="The user lives in") == ["The user lives in Bristol"]
+
+
 @pytest.mark.parametrize(
     ("first", "later", "former"),
     [
