@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from memory.extraction.rules.contact_names import one_name_of_contact
 from memory.extraction.rules.denials import denied_claims
 from memory.extraction.rules.owner_claims import read_owner
 from memory.extraction.rules.quantities import is_alike, is_generic, read_quantity, unit_of
@@ -221,6 +222,8 @@ def _read_owned(claim: str, only_relations: frozenset[str]) -> ClaimParts | None
     newer = what.removeprefix("new ")
     if what.startswith("favorite "):
         attribute = f"favorite:{what.removeprefix('favorite ')}"
+    elif contact := one_name_of_contact(newer, match["value"]):
+        attribute = f"only:{contact}"
     elif newer in only_relations or newer in _CONTACTS:
         attribute = f"only:{newer}"
     else:
@@ -354,6 +357,8 @@ def meaning_of(reading: ClaimReading) -> tuple[str, ...]:
 
 def differs(new: ClaimParts, old: ClaimParts) -> bool:
     """Return True if two values of a single-valued attribute surely exclude each other."""
+    if new.is_owned and old.is_owned and new.attribute == "amount":
+        return _value_of(new) != _value_of(old) and unit_of(_value_of(new)) == unit_of(_value_of(old))
     ours, theirs = _value_of(new), _value_of(old)
     words_of_ours, words_of_theirs = (set(re.findall(r"\w+", value)) for value in (ours, theirs))
     if words_of_ours <= words_of_theirs or words_of_theirs <= words_of_ours:
