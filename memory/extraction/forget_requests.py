@@ -51,8 +51,8 @@ _BY_WORD = {
     "wife": ("spouse",),
     "name": ("name", "called"),
     "address": (),
-    "email": ("only:email", "only:email address"),
-    "phone number": ("only:phone number", "only:number", "relation:mobile number", "relation:phone"),
+    "email": ("only:email address",),
+    "phone number": ("only:phone number", "only:mobile number"),
     "salary": ("income",),
     "allergy": (),
 }

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has_street
 from memory.extraction.rules.ailments import DRUG
+from memory.extraction.rules.contact_names import one_name_of_contact
 from memory.extraction.rules.denials import denied_claims
 from memory.extraction.rules.endings import DATED, ends_value, read_ends
 from memory.extraction.rules.owner_claims import read_owner
@@ -208,6 +209,8 @@ def _read_owned(claim: str, only_relations: frozenset[str]) -> ClaimParts | None
         attribute = "residence"
     elif what.startswith("favorite "):
         attribute = f"favorite:{what.removeprefix('favorite ')}"
+    elif contact := one_name_of_contact(newer, match["value"]):
+        attribute = f"only:{contact}"
     elif newer in only_relations or newer in _CONTACTS:
         attribute = f"only:{newer}"
     else:
@@ -335,6 +338,8 @@ def meaning_of(reading: ClaimReading) -> tuple[str, ...]:
 
 def differs(new: ClaimParts, old: ClaimParts) -> bool:
     """Return True if two values of a single-valued attribute surely exclude each other."""
+    if new.is_owned and old.is_owned and new.attribute == "amount":
+        return _value_of(new) != _value_of(old) and unit_of(_value_of(new)) == unit_of(_value_of(old))
     ours, theirs = _value_of(new), _value_of(old)
     words_of_ours, words_of_theirs = (set(re.findall(r"\w+", value)) for value in (ours, theirs))
     if words_of_ours <= words_of_theirs or words_of_theirs <= words_of_ours:

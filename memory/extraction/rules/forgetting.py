@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from memory.extraction.rules.nouns import CODE, CREDENTIAL
-from memory.extraction.rules.words import CITIES, COMMON_CAPITALS, COUNTRIES, REGIONS
+from memory.extraction.rules.words import CITIES, COMMON_CAPITALS, COUNTRIES, REGIONS, TOWNS
 from memory.scoring import MAX_STATEMENT_CHARACTERS
 
 _TOPIC = r"(?P<topic>[\w'][\w' -]{1,59}?)"
@@ -110,7 +110,7 @@ _LEFT_ASIDE = re.compile(r"\b(?:diets?|budget|calories|schedule|deadline)$", re.
 """Topics that one leaves aside for a reason: "Forget my diet, it's Christmas"."""
 _JOINED = re.compile(r"(?<=\w),?\s(?:and|but|then|or)\s", re.IGNORECASE)
 _ASKED = re.compile(r"(?:i|we) (?:ever )?(?:asked|said|brought|wrote|texted|called)\b", re.IGNORECASE)
-_NO_NAMES = COMMON_CAPITALS | CITIES | COUNTRIES | REGIONS
+_NO_NAMES = COMMON_CAPITALS | CITIES | COUNTRIES | REGIONS | TOWNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,9 @@ _NO_THINGS = (
     | PLURAL_RELATIONS
     | words("user birthday age name email e-mail mail address phone username handle pronouns postcode extension")
 )
+_APPOINTMENT = re.compile(r" (?:appointment|check-?up)$")
+_ONE_OF_AN_OWNER = re.compile(r"(?:the user's|our|my|their) (?:rent|weight|height)", re.IGNORECASE)
+"""Things that name another one each time ("the rent of the second flat"), unless somebody's is meant."""
 _AIM = re.compile(r".+'s (?:target|goal)(?: time| weight)?")
 """What somebody aims at, which may be in words as well ("under 2 hours"), and is one whatever its kind."""
 _GENERIC = words(
@@ -116,7 +119,7 @@ def read_quantity(claim: str) -> ClaimParts | None:
     if (
         match is None
         or _AIM.fullmatch(match["subject"])
-        or not _NO_THINGS.isdisjoint(_DETERMINER.sub("", match["subject"]).lower().split())
+        or not _is_thing(_DETERMINER.sub("", match["subject"]).lower())
     ):
         return None
     value = match["value"].lower()
@@ -129,8 +132,14 @@ def read_quantity(claim: str) -> ClaimParts | None:
                 attribute=kind,
                 value=_normalize(value),
                 is_change=match["changed"] is not None or match["now"] is not None,
+                is_owned=_ONE_OF_AN_OWNER.fullmatch(match["subject"]) is not None,
             )
     return None
+
+
+def _is_thing(noun: str) -> bool:
+    """Return False for people and what is theirs alone: not for "dentist appointment"."""
+    return _APPOINTMENT.search(noun) is not None or _NO_THINGS.isdisjoint(noun.split())
 
 
 _TURNED = re.compile(

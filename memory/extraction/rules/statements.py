@@ -7,6 +7,9 @@ from datetime import datetime
 from memory.identity import normalize_name
 from memory.models.facts import Temporal
 
+_OUR = re.compile(r"(?<=\b(?:col|fav))our|(?<=\bflav)our|(?<=\bneighb)our")
+"""The British spelling of "color", "favorite", "flavor" and "neighbor"."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedThing:
@@ -21,7 +24,8 @@ class ClaimParts:
     """The meaning of a claim, as far as the rules can tell: the `subject` has the `value` as its `attribute`.
 
     `is_change` is True if the words of the claim say that the value replaces another ("was postponed to"). `is_end` is
-    True if they say that the subject has the value no more ("no longer lives in").
+    True if they say that the subject has the value no more ("no longer lives in"). `is_owned` is True for what somebody
+    has one of ("the user's rent").
     """
 
     subject: str
@@ -30,11 +34,12 @@ class ClaimParts:
     temporal: str = Temporal.CURRENT
     is_change: bool = False
     is_end: bool = False
+    is_owned: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
-        """The subject in lower case and the attribute: claims with the same key may contradict each other."""
-        return self.subject.casefold(), self.attribute
+        """The subject in lower case and the attribute, in one spelling: claims with the same key may contradict."""
+        return _OUR.sub("or", self.subject.casefold()), _OUR.sub("or", self.attribute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

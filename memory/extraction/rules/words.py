@@ -148,6 +148,21 @@ CITIES = names(
     "Winnipeg, Zaragoza"
 )
 
+TOWNS = names(
+    "Aarhus, Aberdeen, Adelaide, Alicante, Antwerp, Austin, Baltimore, Bangalore, Basel, Belfast, Bergen, Bern, "
+    "Bilbao, Birmingham, Bologna, Bolton, Bordeaux, Bournemouth, Bradford, Braga, Bremen, Brighton, Bristol, "
+    "Bruges, Cambridge, Canberra, Canterbury, Cardiff, Chennai, Chester, Christchurch, Cleveland, Coimbra, "
+    "Coventry, Dallas, Denver, Derby, Dortmund, Dresden, Dundee, Durham, Düsseldorf, Eindhoven, Exeter, Faro, "
+    "Florence, Galway, Gdansk, Genoa, Ghent, Gothenburg, Granada, Graz, Grenoble, Groningen, Guildford, Hanover, "
+    "Houston, Inverness, Ipswich, Kraków, Lancaster, Lausanne, Leeds, Leicester, Leiden, Leipzig, Lille, Limerick, "
+    "Lincoln, Linz, Lund, Luton, Malaga, Malmö, Manchester, Milton Keynes, Minneapolis, Nantes, Nashville, "
+    "Newcastle, Norwich, Nottingham, Nuremberg, Odense, Oxford, Palermo, Perth, Pittsburgh, Plymouth, Portland, "
+    "Porto, Portsmouth, Poznan, Salford, Salzburg, Sheffield, Southampton, Stavanger, Strasbourg, Sunderland, "
+    "Swansea, Sydney, Toulouse, Trondheim, Turku, Uppsala, Utrecht, Vigo, Wellington, Wolverhampton, Worcester, "
+    "Wroclaw, York"
+)
+"""Further towns, for claims that name one where somebody may live. Names of people are not told from them in talk."""
+
 COMMON_CAPITALS = words(
     "I A An The This That These Those He She It We You They My Your His Her Its Our Their Mine Yours Who What When "
     "Where Why How Which And But Or So If Then Because Since While After Before Also Just Really Maybe Perhaps "

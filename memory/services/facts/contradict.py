@@ -17,7 +17,7 @@ from memory.dates import Tense, find_dates
 from memory.errors import Conflict
 from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning
 from memory.extraction.rules.denials import opposites_of
-from memory.extraction.rules.words import CITIES, COUNTRIES, REGIONS
+from memory.extraction.rules.words import CITIES, COUNTRIES, REGIONS, TOWNS
 from memory.identity import fact_identity, normalize_claim
 from memory.masking import masks_secrets
 from memory.models import Account, Certainty, Fact, Kind, Temporal
@@ -30,7 +30,7 @@ from memory.services.facts.supersede import supersede_fact
 
 MAX_CANDIDATES = 500
 """Facts that are compared with the claims of one extraction: those of their subjects and attributes, newest first."""
-_PLACES = CITIES | COUNTRIES | REGIONS
+_PLACES = CITIES | COUNTRIES | REGIONS | TOWNS
 FOR_GOOD = frozenset({"birthplace", "birthday"})
 """Attributes that stay true of events in the past: "was born in Porto"."""
 

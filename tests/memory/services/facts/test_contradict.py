@@ -136,7 +136,7 @@ def test_a_fact_that_may_hold_as_well_is_learned_next_to_the_other(
     assert Fact.objects.filter(status="active").count() == 2
 
 
-@pytest.mark.parametrize("move", ["Ana moved to Lisbon", "Ana has moved to Lisbon.", "Ana moved to Las Palmas, Spain"])
+@pytest.mark.parametrize("move", ["Ana moved to Lisbon", "Ana moved to York", "Ana moved to Las Palmas, Spain"])
 def test_a_move_without_a_time_ends_the_former_residence(owner: Owner, move: str) -> None:
     before = know(owner, PORTO, valid_from=day(-100))
 
@@ -144,6 +144,24 @@ def test_a_move_without_a_time_ends_the_former_residence(owner: Owner, move: str
 
     assert claims(owner) == [move]
     assert (reread(owner, before).status, reread(owner, before).valid_to) == ("superseded", new.valid_from)
+
+
+@pytest.mark.parametrize(
+    ("known", "claim"),
+    [
+        ("The user's rent is £950", "The user's rent is £995"),
+        ("The user's dentist appointment is on 12 November", "The user's dentist appointment is on 26 November"),
+        ("The user's phone is 07700 900123", "The user's number is 07700 900456"),
+        ("The user's favourite colour is blue", "The user's favorite color is green"),
+        ("The user lives in Leeds", "The user moved to York"),
+    ],
+)
+def test_a_claim_in_other_words_supersedes_what_it_contradicts(owner: Owner, known: str, claim: str) -> None:
+    know(owner, known)
+
+    post(owner, claim, on_contradiction="supersede")
+
+    assert claims(owner) == [claim]
 
 
 def test_other_holders_and_channels_are_not_asked(owner: Owner) -> None:
