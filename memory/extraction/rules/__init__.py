@@ -53,6 +53,7 @@ from memory.extraction.rules.corrections import (
     with_name_of_dead,
 )
 from memory.extraction.rules.doubts import orders_machine
+from memory.extraction.rules.hedges import with_hedge
 from memory.extraction.rules.names import Names, collect_names, is_name
 from memory.extraction.rules.nouns import gives_secret
 from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, repeats, telling_stems
@@ -261,7 +262,8 @@ class _Reader:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
             said = replace(said, clause=clause, spoken_of=self.people.only)
-            statements = [each for each in self.of_clause(said, asks=asks) if not loses_exception(each, clause)]
+            found = [each for each in self.of_clause(said, asks=asks) if not loses_exception(each, clause)]
+            statements = [*filter(None, map(with_hedge, found))] if clause.is_doubted else found
             yield from statements
             self.read_open(said, clause, known=[each.claim for each in statements])
         yield from self.of_sentence(said, is_asserted=True)

@@ -209,7 +209,8 @@ def _repeats_clause(stated: str, rest: str, *, is_firm: bool) -> bool:
         same = next((place for place, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
         is_general = same == 2 and new[1] in _GENERAL_VERBS
         least = 2 if new[:1] and new[0] in _PRONOUNS else 3
-        goes_on = old[same : same + 1] and old[same] not in _PREPOSITIONS and new[same] not in ("not", "no")
+        is_longer = len(old) > same and len(new) > same
+        goes_on = is_longer and old[same] not in _PREPOSITIONS and new[same] not in ("not", "no")
         if same >= least and goes_on and (is_firm or not is_general):
             return True
     return False
