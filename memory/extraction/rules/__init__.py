@@ -19,14 +19,13 @@ named. A claim about an event contains its date ("in May 2023") and is true from
 until its date has passed. A claim about a state is true as long as its dates say.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.extraction.grounding import is_grounded, word_stems
+from memory.extraction.grounding import word_stems
 from memory.extraction.knowledge import (
     MAX_EXTRACTED_ITEMS,
     Chunk,
@@ -46,6 +45,7 @@ from memory.extraction.rules.contacts import restate_change
 from memory.extraction.rules.corrections import (
     ClaimEffects,
     Earlier,
+    correct_said,
     effects_of_statement,
     home_after_move,
     read_again,
@@ -55,7 +55,8 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.doubts import orders_machine
 from memory.extraction.rules.forgetting import read_forget_words
-from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
+from memory.extraction.rules.hedges import with_hedge
+from memory.extraction.rules.names import Names, collect_names, is_name
 from memory.extraction.rules.nouns import gives_secret
 from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, repeats, telling_stems
 from memory.extraction.rules.owners import owners_of
@@ -64,26 +65,20 @@ from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.people import People
 from memory.extraction.rules.preferences import preference_of
 from memory.extraction.rules.quantities import read_changed_quantity
-from memory.extraction.rules.readings import ClauseContext
+from memory.extraction.rules.readings import ClauseContext, loses_exception, with_grounded_date
 from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.relations import name_owner, read_introductions, type_of_relation
 from memory.extraction.rules.specifics import capitalize_dates
 from memory.extraction.rules.statements import Statement
-from memory.extraction.rules.subjects import THE_USER, Speaker
-from memory.extraction.rules.trivia import is_trivial
+from memory.extraction.rules.subjects import Speaker, speaker_of
+from memory.extraction.rules.takebacks import take_back
+from memory.extraction.rules.trivia import is_task, is_trivial
 from memory.extraction.rules.verdicts import MAX_JUDGED, floor_of, may_be_momentary
 from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
-from memory.providers.sentences import is_question
-
-_IS_TASK = re.compile(
-    r" (?:(?:is|are) (?:trying|working)|(?:have|has) (?:tried|come|completed)|needs?|saw"
-    r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
-)
-"""Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
-_EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
+from memory.providers.sentences import is_question, split_sentences
 
 
 class RuleExtractor:
@@ -136,6 +131,8 @@ class _Reader:
     names: Names = field(default_factory=Names)
     people: People = field(default_factory=People)
     spoken: list[tuple[ChunkTurn, str]] = field(default_factory=list)
+    last_said: dict[str, tuple[str, list[Statement]]] = field(default_factory=dict)
+    """The last sentence of each speaker, and what it states."""
     own_words: list[Statement] = field(default_factory=list)
     unsaid: set[str] = field(default_factory=set)
     """Names that only earlier claims give: of the cat, for "my cat died"."""
@@ -150,7 +147,7 @@ class _Reader:
         turns = spoken_turns([*self.chunk.before, *self.chunk.turns])
         spoken = [(turn, extract_prose(turn.text.removeprefix(f"{turn.speaker}: "))) for turn in turns]
         heard = [(turn, text) for turn, text in spoken if text]
-        spoken = [(turn, text) for turn, text in heard if _speaker(turn)]
+        spoken = [(turn, text) for turn, text in heard if speaker_of(turn)]
         self.names = collect_names(spoken)
         self.add_known_names()
         new = self.chunk.indexes
@@ -202,14 +199,15 @@ class _Reader:
                 self.names.add(name, type_)
 
     def statements(self, turn: ChunkTurn, text: str) -> Iterator[Statement]:
-        speaker = _speaker(turn)
+        speaker = speaker_of(turn)
         if speaker is None:
             self.people.hear(text)
             return
         if turn.role == "user" and not speaker.person:
             self.to_assistant.add(turn.index)
+        text, corrected = self.retell(turn, speaker, text)
         stems = word_stems(f"{turn.speaker} {text}")
-        before = ""
+        before, stated = "", list[Statement]()
         self.people.begin_turn(speaker)
         for passage in stated_sentences_of(text):
             asked = read_forget_words(passage.text)
@@ -226,7 +224,7 @@ class _Reader:
                 before=before,
                 places=self.places(regions),
             )
-            first = len(self.own_words)
+            first, stated = len(self.own_words), []
             if passage.is_asserted:
                 found = self.of_clauses(said, clauses, asks=passage.asks)
             else:
@@ -235,19 +233,42 @@ class _Reader:
                     self.read_open(said, clause, asks=clause is clauses[-1] and is_question(sentence))
                 found = iter(()) if passage.is_doubtful else self.of_sentence(said, is_asserted=False)
             for statement in found:
-                is_task = passage.asks and _IS_TASK.search(statement.claim)
-                if not (is_task or is_trivial(statement.claim) or orders_machine(statement.claim)):
-                    yield _grounded(replace(with_regions(statement, regions), sentence=passage.text), stems)
+                if not (
+                    (passage.asks and is_task(statement.claim))
+                    or is_trivial(statement.claim)
+                    or orders_machine(statement.claim)
+                ):
+                    whole = with_grounded_date(replace(with_regions(statement, regions), sentence=passage.text), stems)
+                    if before or not any(each.claim == whole.claim for each in corrected):
+                        yield whole if before else correct_said(whole, corrected)
+                    stated.append(whole)
             own_words = [with_regions(each, regions) for each in self.own_words[first:]]
             self.own_words[first:] = (replace(each, sentence=passage.text) for each in own_words)
             self.people.end_sentence(sentence)
             before = sentence
+            self.last_said[speaker.label] = passage.text, stated
+
+    def retell(self, turn: ChunkTurn, speaker: Speaker, text: str) -> tuple[str, Sequence[Statement]]:
+        """Return a text that says the speaker's last sentence anew if it takes that back, and what that stated.
+
+        Other texts stay as they are. "Wait, not nuts, I mean eggs." says "I'm allergic to eggs" after "… nuts".
+        """
+        sentence, stated = self.last_said.get(speaker.label, ("", ()))
+        first, *others = split_sentences(text) or [""]
+        said = take_back(sentence, first) if sentence else None
+        if said is None:
+            return text, ()
+        named = collect_names([(turn, said)])
+        for key, type_ in named.types.items():
+            self.names.add(named.forms[key], type_)
+        return " ".join([f"{said}.", *others]), stated
 
     def of_clauses(self, said: ClauseContext, clauses: Sequence[Clause], *, asks: bool) -> Iterator[Statement]:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
             said = replace(said, clause=clause, spoken_of=self.people.only)
-            statements = [each for each in self.of_clause(said, asks=asks) if not _loses_exception(each, clause)]
+            found = [each for each in self.of_clause(said, asks=asks) if not loses_exception(each, clause)]
+            statements = [*filter(None, map(with_hedge, found))] if clause.is_doubted else found
             yield from statements
             self.read_open(said, clause, known=[each.claim for each in statements])
         yield from self.of_sentence(said, is_asserted=True)
@@ -373,26 +394,6 @@ class _Reader:
 
 def _key(statement: Statement) -> object:
     return normalize_claim(statement.claim), statement.valid_from, statement.valid_to
-
-
-def _speaker(turn: ChunkTurn) -> Speaker | None:
-    """Return the speaker of a turn: a person by name, otherwise the user; None for a machine."""
-    name = personal_name(turn)
-    if name:
-        return Speaker(label=name, person=name)
-    return Speaker(label=THE_USER, person="") if turn.role == "user" else None
-
-
-def _loses_exception(statement: Statement, clause: Clause) -> bool:
-    """Return True if the clause names an exception that the claim leaves out: "I'm vegetarian, except for fish"."""
-    return _EXCEPTION.search(clause.text) is not None and _EXCEPTION.search(statement.claim) is None
-
-
-def _grounded(statement: Statement, stems: frozenset[str]) -> Statement:
-    """Return the statement, without its date if the claim with the date would not be grounded in the turn."""
-    if not statement.when or is_grounded(statement.claim, stems):
-        return statement
-    return replace(statement, claim=statement.claim.removesuffix(f" {statement.when}"))
 
 
 def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[ExtractedPreference]:

@@ -36,8 +36,12 @@ _TURNED = re.compile(
     rf"| (?!percent|degrees|per\b))"
     r"(?P<rest>.*)"
 )
+_INTOLERANT = (
+    r"(?:(?:lactose|gluten|dairy|wheat|fructose|histamine|egg|soya?|nut|alcohol)(?: |-)intolerant"
+    r"|(?:gluten|dairy|lactose|wheat|histamine)(?: |-)sensitive)"
+)
 _STATE = re.compile(
-    rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>lactose intolerant|colou?r blind"
+    rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>{_INTOLERANT}|colou?r blind"
     rf"|{'|'.join(sorted(STATES, key=len, reverse=True))})"
     r"(?=[.,!;]|$| (?:and|now|since|for|myself|herself|himself|too|as well|but|so|after all|any ?more"
     r"|at all|btw|by the way|tbh|actually)\b)"

@@ -96,6 +96,9 @@ def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> Cl
     themselves and do not say that something has changed. If an attribute may have several values, only the last one
     stated in this chunk is corrected, and only by an explicit retraction ("sorry, I meant …").
     """
+    if statement.replaces:
+        wrong = {normalize_claim(claim) for claim in statement.replaces}
+        return ClaimEffects(corrects=tuple(each.number for each in earlier if normalize_claim(each.claim) in wrong))
     reading = read_statement(statement)
     against = tuple(each.number for each in earlier if _is_against(statement, reading, each))
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
@@ -124,6 +127,18 @@ def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -
         return True
     is_instead = statement.is_change or statement.is_correction
     return is_instead and replaces_preference(statement.claim, earlier.claim)
+
+
+def correct_said(statement: Statement, stated: Sequence[Statement]) -> Statement:
+    """Return the statement as a correction of those that its sentence stated before it was taken back."""
+    others = [each for each in stated if each.subject == statement.subject and each.claim != statement.claim]
+    kind = statement.attribute.partition(":")[0]
+    wrong = [each for each in others if each.attribute == statement.attribute]
+    wrong = wrong or [each for each in others if each.attribute.partition(":")[0] == kind]
+    if not wrong:
+        return statement
+    claims = tuple(each.claim for each in wrong)
+    return replace(statement, is_correction=True, is_retraction=True, replaces=claims)
 
 
 def read_again(said: ClauseContext, last: Statement | None, earlier: Sequence[Earlier]) -> Statement | None:

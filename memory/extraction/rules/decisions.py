@@ -14,16 +14,21 @@ from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.values import Value
 from memory.extraction.rules.wishes import read_wish
-from memory.extraction.rules.words import words
+from memory.extraction.rules.words import PERSON_RELATIONS, PLURAL_RELATIONS, words
 from memory.models.facts import Temporal
 from memory.verbs import VERBS, Verb
 
 _WE = r"(?:we|We|I|i)"
+_COMPANY = (
+    r"(?:(?:my|our|his|her|their|some|an?|old) )*(?:friends?|family|relatives|in-laws"
+    rf"|{'|'.join(sorted(PERSON_RELATIONS | PLURAL_RELATIONS))})\b"
+)
+"""Whom somebody stays or goes with, which decides nothing."""
 _SETTLED = re.compile(
     rf"(?:(?P<lets>[Ll]et's|lets|Lets|[Ll]et us)|{_WE}(?: have| are| will| all|'ll|'re|'ve|'m| am)?)(?: also| now"
     rf"| just| finally)? "
-    r"(?P<verb>(?:go(?:ing)?|went|stick(?:ing)?|stay(?:ing)?|stuck|start(?:ing)?|gone) with|use|switch(?:ed"
-    r"|ing)? (?:over )?to|mov(?:e|ed|ing) to"
+    rf"(?P<verb>(?:go(?:ing)?|went|stick(?:ing)?|stay(?:ing)?|stuck|start(?:ing)?|gone) with(?! {_COMPANY})|use"
+    r"|switch(?:ed|ing)? (?:over )?to|mov(?:e|ed|ing) to"
     r"|migrat(?:e|ed|ing) to|settled on|agreed on|agreed to|agreed|decided on|decided to|decided against|decided"
     r"|picked|chose"
     r"|opted for|pinned|disabled|enabled|capped|limited|removed|named|keep|dropped|are dropping|drop|dropping|ditched"

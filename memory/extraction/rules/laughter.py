@@ -26,6 +26,15 @@ _AS_SAID = re.compile(
     re.IGNORECASE,
 )
 
+_IRONY = re.compile(
+    r"\W*(?:(?:oh|ah|ugh|yay|well|just)[, ]+(?:(?:how|just) )?(?:great|joy|wonderful|fantastic|brilliant|lovely|perfect"
+    r"|fabulous|fun|marvell?ous)\b(?=[,!. …-])"
+    r"|(?:wow|gee|ugh|yay)[, ]+(?:I|we|don't I|don't you) (?:just|really|so|absolutely|simply) (?:love|adore|enjoy)\b"
+    r"|(?:oh[, ]+)?(?:yeah|sure|right)[, ]+(?:right|sure)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that is meant ironically."""
+
 
 def begins_with_laugh(sentence: str) -> bool:
     """Return True if a sentence begins with a laugh, or is one: it is about the sentence before."""
@@ -50,3 +59,8 @@ def without_request(sentence: str) -> str:
     """Return the statement before a request or question in the same sentence: "I have asthma, can I dive there?"."""
     match = _REQUEST.search(sentence) if sentence.endswith("?") else None
     return sentence if match is None or _ASKS.match(sentence) else sentence[: match.start()]
+
+
+def is_ironic(sentence: str) -> bool:
+    """Return True for a sentence that says the opposite: "Oh great, I just love queues", "I adore paperwork 🙄"."""
+    return "🙄" in sentence or _IRONY.match(sentence) is not None

@@ -6,18 +6,19 @@ the speaker may not mean what they say. Questions, conditions and reports of wha
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.numbers import NUMBER
+from memory.extraction.rules.hedges import HEDGED, is_doubted
 from memory.extraction.rules.labels import is_own_label
-from memory.extraction.rules.laughter import begins_with_laugh, without_laughter, without_request
+from memory.extraction.rules.laughter import begins_with_laugh, is_ironic, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.requests import restate_request
 from memory.extraction.rules.restatements import restate
 from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
-from memory.extraction.rules.words import HEDGES, PERSON_RELATIONS
+from memory.extraction.rules.words import PERSON_RELATIONS
 from memory.providers.sentences import is_question, split_sentences
 
 MAX_TURN_CHARACTERS = 100_000
@@ -40,6 +41,8 @@ class Clause:
     sentence: str
     lead: str = ""
     is_hedged: bool = False
+    is_doubted: bool = False
+    """True if the doubt is in the clause itself, or follows it: "…, I think"."""
     is_correction: bool = False
     is_retraction: bool = False
 
@@ -127,11 +130,6 @@ _IF_IN_DOUBT = re.compile(
 _THEN_IF = re.compile(r"(?:, (?:so|but|and)|;) if .*$")
 _DREAM_OF = re.compile(r"\b(?:a|my|the|our) dream\b(?! (?:i|that i|where|in))", re.IGNORECASE)
 
-_HEDGED = re.compile(
-    r"\b(?:i (?:think|guess|believe|suppose)|not (?:sure|certain)|" + "|".join(sorted(HEDGES)) + r"|might|seems?|"
-    r"as far as i (?:know|remember)|kind of|kinda|sort of|sorta|thinking (?:about|of))\b",
-    re.IGNORECASE,
-)
 _HEDGE = r"(?:I (?:think|guess|believe)(?: that)?|[Mm]aybe|[Pp]erhaps|[Pp]robably|[Pp]ossibly)"
 _SAYING = (
     "hey|hi|hello|oh|ah|aw+|wow|whoa|well|yeah|yea|yes|yep|yup|sure|ok|okay|alright|right|thanks(?: so much| a lot)?"
@@ -307,6 +305,7 @@ def stated_sentences_of(text: str) -> Iterator[StatedSentence]:
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     # a laugh at the beginning of a sentence, or a sentence of its own, is about the one before
     joked |= {place - 1 for place, each in enumerate(sentences) if begins_with_laugh(each)}
+    joked |= {place - each.startswith("🙄") for place, each in enumerate(sentences) if is_ironic(each)}
     for place, each in enumerate(sentences):
         if len(each) > MAX_READ_SENTENCE_CHARACTERS:
             continue
@@ -344,10 +343,13 @@ def clauses_of(sentence: str) -> list[Clause]:
     for contracted, full in _CONTRACTED:
         sentence = contracted.sub(full, sentence)
     sentence = restate(sentence)
-    is_hedged = _HEDGED.search(sentence) is not None
+    is_hedged = HEDGED.search(sentence) is not None
     pieces = _pieces(sentence)
     return [
-        _clause(piece, sentence, lead=pieces[place - 1] if place else "", is_hedged=is_hedged)
+        replace(
+            _clause(piece, sentence, lead=pieces[place - 1] if place else "", is_hedged=is_hedged),
+            is_doubted=is_doubted(piece, *pieces[place + 1 : place + 2]),
+        )
         for place, piece in enumerate(pieces)
     ]
 

@@ -1,8 +1,9 @@
 """The context in which a clause is read, and the construction of statements from it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memory.extraction.grounding import is_grounded
 from memory.extraction.knowledge import ChunkTurn
 from memory.extraction.rules.names import Names
 from memory.extraction.rules.passages import Clause
@@ -39,6 +40,21 @@ class ClauseContext:
     spoken_of: Subject | None = None
     places: frozenset[str] = frozenset()
     """Names, in lower case, that are places by what was said elsewhere: homes, and what a region follows."""
+
+
+_EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
+
+
+def loses_exception(statement: Statement, clause: Clause) -> bool:
+    """Return True if the clause names an exception that the claim leaves out: "I'm vegetarian, except for fish"."""
+    return _EXCEPTION.search(clause.text) is not None and _EXCEPTION.search(statement.claim) is None
+
+
+def with_grounded_date(statement: Statement, stems: frozenset[str]) -> Statement:
+    """Return the statement, without its date if the claim with the date would not be grounded in the turn."""
+    if not statement.when or is_grounded(statement.claim, stems):
+        return statement
+    return replace(statement, claim=statement.claim.removesuffix(f" {statement.when}"))
 
 
 def make_statement(said: ClauseContext, subject: Subject, *, attribute: str, value: str, claim: str) -> Statement:

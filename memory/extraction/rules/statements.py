@@ -65,6 +65,8 @@ class Statement(ClaimParts):
     is_own: bool = False
     is_correction: bool = False
     is_retraction: bool = False
+    replaces: tuple[str, ...] = ()
+    """The claims of the speaker's last turn that the statement takes back."""
     is_recent: bool = False
     """True for an event of the year before the turn, as far as the clause says when."""
 

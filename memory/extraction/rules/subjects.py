@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass, replace
 
-from memory.extraction.rules.names import ADJECTIVES, PERSON, Names, is_name
+from memory.extraction.knowledge import ChunkTurn
+from memory.extraction.rules.names import ADJECTIVES, PERSON, Names, is_name, personal_name
 from memory.extraction.rules.phrases import Voice, possessive
 from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.statements import NamedThing
@@ -39,6 +40,14 @@ class Speaker:
         """The possessive that begins a claim: "Ana's", "The user's"."""
         words = possessive(self.label)
         return words[:1].upper() + words[1:]
+
+
+def speaker_of(turn: ChunkTurn) -> Speaker | None:
+    """Return the speaker of a turn: a person by name, otherwise the user; None for a machine."""
+    name = personal_name(turn)
+    if name:
+        return Speaker(label=name, person=name)
+    return Speaker(label=THE_USER, person="") if turn.role == "user" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

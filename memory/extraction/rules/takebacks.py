@@ -5,11 +5,14 @@ clause, replaces a value of the same kind: a time or number, a name, or a noun a
 clause that begins as the one before it. Anything else goes on: "I am allergic to nuts, wait, is that a problem".
 
 The new value stands in the place of one that ends what was stated: "I'm allergic to nuts, sorry, I mean milk" says "I'm
-allergic to milk". So does a sentence that takes back the end of the one before: "No wait, to milk."
+allergic to milk". So does a sentence that takes back the end of the one before, or of the speaker's last turn: "No
+wait, to milk.", "Wait, not nuts, I mean milk.", "Oops, Sunday the 13th."
 """
 
 import re
 from collections.abc import Iterator, Sequence
+
+from memory.dates import MONTHS, WEEKDAYS
 
 MAX_JOINED_CHARACTERS = 500
 """Characters of two sentences of which the second one may take back what the first one says."""
@@ -50,7 +53,36 @@ _MEANT_NOUN = re.compile(rf"{_NO_VALUE}(?P<noun>[a-z][\w-]+(?: [a-z][\w-]+)?)(?=
 """What stands behind "I mean", which names a thing more often than "wait" does."""
 _BEFORE_NOUNS = rf"(?:\b(?:{'|'.join(_PREPOSITIONS)}|am|is|are|was|were)|['’](?:m|re|s)) "
 _BEFORE_MEANT = rf"(?:{_BEFORE_NOUNS}|\b(?:love|like|hate|prefer|enjoy|play|eat|drink)s? )"
-_TAKES_BACK = re.compile(r"(?:no|wait|sorry|oops|actually|scratch|strike|I mean)\b", re.IGNORECASE)
+_TAKES_BACK = re.compile(
+    r"(?:no|wait|sorry|oops|actually|scratch|strike|I mean|I meant|hang on|hold on|correction|my mistake|my bad"
+    r"|not [\w -]{1,40}, I mean(?:t)?)\b",
+    re.I,
+)
+_APOLOGIES = re.compile(
+    r"^(?:(?:actually|sorry|no|wait|oops|hang on|hold on|correction|scratch that|my mistake|my bad)[,.:;!]* )+",
+    re.IGNORECASE,
+)
+_IT_IS = re.compile(
+    r"^(?:(?:it|that)(?: is|'s| was| should be) |I mean(?:t)? |make (?:it|that) |rather )+", re.IGNORECASE
+)
+_SOME_WORDS = r"[\w'.:-]+(?: [\w'.:-]+){0,3}?"
+_CONTRAST = re.compile(
+    rf"(?:(?:it|that)(?: is|'s| was) )?not (?P<old>{_SOME_WORDS})(?:,| but) "
+    rf"(?:(?:but|rather|it is|it's|that's|I mean|I meant|make that) )?(?P<new>{_SOME_WORDS})"
+    r"(?: (?:that )?I(?:'m| am| have)?(?: [a-z]+){1,3})?"
+    rf"|(?:(?:it|that)(?: is|'s| was) |I mean(?:t)? )?(?P<new2>{_SOME_WORDS}),? not (?P<old2>{_SOME_WORDS})",
+    re.IGNORECASE,
+)
+_NO_NEW_VALUE = re.compile(
+    r"(?:I|I'm|we|he|she|it|it's|they|you|that|that's|this|just|never|yes|no|ok|okay|because|so|and|but|thanks|sorry|please"
+    r"|only|also|really|sure|yet|now|always|anymore|if|when)\b",
+    re.IGNORECASE,
+)
+_DAY = re.compile(
+    rf"(?:(?P<weekday>{'|'.join(WEEKDAYS)}),? )?(?:the )?(?P<day>\d{{1,2}})(?P<nth>st|nd|rd|th)?"
+    rf"(?:(?: of)? (?P<month>{'|'.join(MONTHS)})(?: (?P<year>\d{{4}}))?)?(?![\w:.]\w|\w)",
+    re.IGNORECASE,
+)
 _MAY_ADDRESS = re.compile(r"(?i:sorry|wait|actually), (?:the )?(?!I\b)[A-Z]")
 """An apology to somebody, unless it stands in the sentence that it corrects."""
 _STATED = {
@@ -69,15 +101,49 @@ def join_taken_back(sentences: Sequence[str]) -> list[str]:
     """Return the sentences; one whose last value the next one replaces stands with the new value for both."""
     joined: list[str] = []
     for sentence in sentences:
-        may_take_back = _TAKES_BACK.match(sentence) is not None and not _MAY_ADDRESS.match(sentence)
-        if joined and may_take_back and len(joined[-1]) + len(sentence) <= MAX_JOINED_CHARACTERS:
-            both = f"{joined[-1].rstrip('.! ')}, {sentence}"
-            said = next((said for _, said in _takebacks(both) if said is not None), None)
-            if said is not None:
-                joined[-1] = said
-                continue
-        joined.append(sentence)
+        said = take_back(joined[-1], sentence) if joined else None
+        if said is not None:
+            joined[-1] = said
+        else:
+            joined.append(sentence)
     return joined
+
+
+def take_back(before: str, sentence: str) -> str | None:
+    """Return what was stated before with the value that the sentence gives instead, or None if it gives none."""
+    if _TAKES_BACK.match(sentence) is None or len(before) + len(sentence) > MAX_JOINED_CHARACTERS:
+        return None
+    stated, rest = before.rstrip(".! "), _APOLOGIES.sub("", sentence).rstrip(".! ")
+    if match := _CONTRAST.fullmatch(rest):
+        return _with_other(stated, match["old"] or match["old2"], match["new"] or match["new2"])
+    if match := _DAY.fullmatch(_IT_IS.sub("", rest)):
+        return _with_day(stated, match)
+    said = None
+    if not _MAY_ADDRESS.match(sentence):
+        said = next((said for _, said in _takebacks(f"{stated}, {sentence}") if said is not None), None)
+    # "actually it's Pria": what it is, only a name or a number says for sure
+    is_said = _IT_IS.match(rest) is not None and said is None
+    both = f"{stated}, no wait, {_IT_IS.sub('', rest)}"
+    found = (said for _, said in _takebacks(both)) if is_said and not _IT_IS.sub("", rest)[:1].islower() else ()
+    return next((each for each in found if each is not None), said)
+
+
+def _with_other(stated: str, old: str, new: str) -> str | None:
+    """Return what was stated with the new value in place of the old one, which it must have once."""
+    is_alike = new[:1].isupper() == old[:1].isupper() and new[:1].isdecimal() == old[:1].isdecimal()
+    is_value = is_alike and not _NO_NEW_VALUE.match(new) and new.count(" ") <= old.count(" ") + 1
+    found = list(re.finditer(rf"(?<![\w'-]){re.escape(old)}(?![\w'-])", stated, re.IGNORECASE)) if is_value else []
+    return f"{stated[: found[0].start()]}{new}{stated[found[0].end() :]}" if len(found) == 1 else None
+
+
+def _with_day(stated: str, new: re.Match[str]) -> str | None:
+    """Return what was stated on another day, in the same month if the new day has none."""
+    found = [each for each in _DAY.finditer(stated) if each["month"]]
+    if len(found) != 1 or not (new["weekday"] or new["month"] or new["nth"]):
+        return None
+    [old] = found
+    parts = (new["weekday"], new["day"], new["month"] or old["month"], old["year"])
+    return f"{stated[: old.start()]}{' '.join(filter(None, parts))}{stated[old.end() :]}"
 
 
 def without_taken_back(sentence: str) -> str:
@@ -143,7 +209,8 @@ def _repeats_clause(stated: str, rest: str, *, is_firm: bool) -> bool:
         same = next((place for place, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
         is_general = same == 2 and new[1] in _GENERAL_VERBS
         least = 2 if new[:1] and new[0] in _PRONOUNS else 3
-        goes_on = old[same : same + 1] and old[same] not in _PREPOSITIONS and new[same] not in ("not", "no")
+        is_longer = len(old) > same and len(new) > same
+        goes_on = is_longer and old[same] not in _PREPOSITIONS and new[same] not in ("not", "no")
         if same >= least and goes_on and (is_firm or not is_general):
             return True
     return False

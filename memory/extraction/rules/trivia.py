@@ -7,6 +7,11 @@ _LASTING = (
     r"|caesarean|c-section|dog|cat|horse|rabbit|childhood|upbringing|car|boat|farm|garden|aquarium|allergy|stammer)s?"
 )
 _UNTIMED = re.compile(rf".+ had an? (?!(?:[\w'-]+ ){{0,2}}{_LASTING}$)[a-z][\w'-]*(?: [a-z][\w'-]*){{0,2}}")
+_IS_TASK = re.compile(
+    r" (?:(?:is|are) (?:trying|working)|(?:have|has) (?:tried|come|completed)|needs?|saw"
+    r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
+)
+"""Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
 _BARE_NEED = re.compile(
     r".+ (?:needs?|wants?) (?:only )?(?:(?:\d|two|three|four|five|six|seven|eight|nine|ten)\w* [a-z]+"
     r"|[A-Z]{2,5}|one more"
@@ -62,6 +67,11 @@ _READERS = (
     _ALWAYS_DID,
 )
 _WHERE = re.compile(r" (?:at|in|on|with|for|from|near|about|of|as|to) ")
+
+
+def is_task(claim: str) -> bool:
+    """Return True for a claim about what somebody is doing, if they ask for help with that in the same sentence."""
+    return _IS_TASK.search(claim) is not None
 
 
 def is_trivial(claim: str) -> bool:

@@ -87,6 +87,51 @@ def test_a_sentence_takes_back_the_value_at_the_end_of_the_one_before(text: str,
     assert claims(text) == stated
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "right"),
+    [
+        ("I'm allergic to nuts.", "Wait, not nuts, I mean eggs.", "The user is allergic to eggs"),
+        ("I'm allergic to nuts.", "Actually it's not nuts, it's eggs I'm allergic to.", "The user is allergic to eggs"),
+        ("I'm allergic to nuts.", "Sorry, eggs, not nuts.", "The user is allergic to eggs"),
+        ("I hate olives.", "Not olives, I mean capers.", "The user hates capers"),
+        ("I love jazz.", "No, I meant blues.", "The user loves blues"),
+        (
+            "I have a dentist appointment on 4 December at 3pm.",
+            "no wait, 3.30pm",
+            "The user has a dentist appointment on 4 December 2023 at 3.30pm",
+        ),
+        ("My flight is on Saturday 2 December.", "Oops, Sunday the 3rd.", "The user's flight is on 3 December 2023"),
+        ("My exam is on 4 June.", "No, the 5th.", "The user's exam is on 5 June 2023"),
+        ("My sister's name is Priya.", "Actually it's Pria", "The user's sister is Pria"),
+        ("I'm allergic to milk and I live in Leeds.", "No wait, York.", "The user lives in York"),
+    ],
+)
+def test_the_next_turn_takes_back_the_end_of_the_last_one(first: str, second: str, right: str) -> None:
+    [*_, wrong, corrected] = said(first, second).facts
+    assert (corrected.claim, corrected.corrects) == (right, (wrong.number,))
+
+    known = claims(first)
+    later = only(extracted([turn(second, index=1)], before=[turn(first)], known=known))
+    assert (later.claim, later.corrects) == (right, (len(known),))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I'm vegan.", "Actually it's raining."),
+        ("I live in Leeds.", "Actually it's Friday."),
+        ("I live in Leeds.", "Sorry, John."),
+        ("I'm allergic to nuts.", "No, thanks."),
+        ("I'm allergic to nuts.", "Wait, not nuts, I forgot."),
+        ("I'm allergic to nuts.", "No, not cheese, fish is what I want for dinner."),
+        ("My flight is on 2 December.", "Wait, 3 things I forgot."),
+        ("I live in Leeds.", "Not sure, I mean it."),
+    ],
+)
+def test_the_next_turn_takes_nothing_back(first: str, second: str) -> None:
+    assert [fact.claim for fact in said(first, second).facts] == claims(first)
+
+
 def test_a_long_sentence_takes_back_nothing_of_the_one_before() -> None:
     long = f"No wait, to nuts, {'no wait, to milk, ' * 30}to fish."
 
