@@ -111,7 +111,8 @@ class AccountLimitedAdmin(Admin):
 
     def formfield_for_foreignkey(self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any) -> Any:
         field: Any = super().formfield_for_foreignkey(db_field, request, **kwargs)
-        if field is None or visible_accounts(request) is None:
+        accounts = visible_accounts(request)
+        if field is None or accounts is None:
             return field
         if db_field.name in self.raw_id_fields:
             widget: Any = LimitedRawIdWidget(db_field.remote_field, self.admin_site)
@@ -120,6 +121,7 @@ class AccountLimitedAdmin(Admin):
         if db_field.name == "account":
             # without an account it would be for all of them
             field.required = True
+            field.initial = next(iter(accounts)) if len(accounts) == 1 else None
         return field
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> Any:

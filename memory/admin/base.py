@@ -21,6 +21,7 @@ from django.utils.http import urlencode
 from memory.admin.bulk import BulkActionAdmin
 from memory.admin.change_lists import LeanChangeList
 from memory.admin.fields import JSONObjectField
+from memory.admin.row_names import NamedRowAdmin
 from memory.admin.text import error_sentence, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.models import Account
@@ -162,7 +163,7 @@ def render_page(request: HttpRequest, template: str, title: str, **context: Any)
     return TemplateResponse(request, f"admin/memory/{template}", {**shared, **context})
 
 
-class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
+class BoundedAdmin(NamedRowAdmin, BulkActionAdmin, AccountLimitedAdmin):
     """A list that costs the same few queries whatever the size of the table: newest first, counted up to a limit."""
 
     paginator = BoundedPaginator
@@ -318,18 +319,11 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
             self.message_user(request, f"Not deleted. {error_sentence(err)}", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
-    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        return super().render_delete_form(request, {**context, "named": self.name_row(context["object"])})
-
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self.remove_row(staff_owner(request, obj.account_id), obj)
 
     def bulk_owner(self, request: HttpRequest, account_id: UUID) -> Owner:
         return staff_owner(request, account_id)
-
-    def name_row(self, row: Any) -> str:
-        """Return how pages that ask for confirmation, and the history, name a row."""
-        return str(row)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the rows themselves and one sentence on what goes with them, not the many related rows."""

@@ -269,6 +269,9 @@ class ConversationAdmin(ListExportAdmin, ObjectActionAdmin):
     summary = column("Summary", lambda row: format_progress(row, SUMMARIES, datetime.now(UTC)))
     extraction = column("Extraction", lambda row: format_progress(row, EXTRACTION, datetime.now(UTC)))
 
+    def name_row(self, row: Any) -> str:
+        return name_conversation(row)
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         return super().get_queryset(request).defer("metadata", "saved_session")
 

@@ -186,13 +186,14 @@ def search_names(request: HttpRequest, question: str, names: Sequence[str]) -> I
         rows = rows.order_by("-pk").defer(*pages.long_columns)
         if name != "account":
             rows = rows.select_related("account")
-        if found := [named_row(name, row, question) for row in rows[:MAX_OF_A_KIND]]:
+        if found := [named_row(pages, row, question) for row in rows[:MAX_OF_A_KIND]]:
             yield FoundGroup(name=label_of(pages.model), rows=found, more_url=list_url(name, q=question))
 
 
-def named_row(name: str, row: Any, question: str) -> Found:
+def named_row(pages: Any, row: Any, question: str) -> Found:
     account = "" if isinstance(row, Account) else excerpt_of(row.account.name)
-    return Found(url=change_url(name, row.pk), parts=cut_snippet(str(row), question), account=account)
+    url = change_url(pages.opts.model_name, row.pk)
+    return Found(url=url, parts=cut_snippet(pages.name_row(row), question), account=account)
 
 
 def readable_kinds(request: HttpRequest) -> list[str]:

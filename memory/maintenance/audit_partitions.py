@@ -60,7 +60,7 @@ class PartitionStep:
         return str(self.table.day)
 
 
-@job(every=time(hour=0, minute=10), batch_size=1)
+@job(every=time(hour=0, minute=10), batch_size=1, of_installation=True)
 def audit_partitions(*, now: datetime, batch: Batch) -> BatchReport:
     """Create the audit log's daily partitions ahead of time and drop those past their retention.
 

@@ -24,7 +24,8 @@ class Job:
     """A registered piece of maintenance.
 
     `every` is the pause between two runs, or the time of day (UTC) of the daily run; None if it runs on request only.
-    `aliases` are former names, which requests, commands and settings may still use.
+    `aliases` are former names, which requests, commands and settings may still use. A job `of_installation` does the
+    same for all accounts, so that it cannot be narrowed to one.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Job:
     every: timedelta | time | None
     batch_size: int
     aliases: Sequence[str] = ()
+    of_installation: bool = False
 
     def last_due(self, now: datetime) -> datetime | None:
         """Return the latest time at which a run should have been requested; None for a job that is off."""
@@ -67,14 +69,20 @@ class JobFunction(RunBatch, Protocol):
 
 
 def job(
-    *, every: timedelta | time | None, batch_size: int, aliases: Sequence[str] = ()
+    *, every: timedelta | time | None, batch_size: int, aliases: Sequence[str] = (), of_installation: bool = False
 ) -> Callable[[JobFunction], JobFunction]:
     """Register the decorated function as the job of its name, described by the first line of its docstring."""
 
     def register(run: JobFunction) -> JobFunction:
         description = (run.__doc__ or "").partition("\n")[0]
         REGISTERED_JOBS[run.__name__] = Job(
-            name=run.__name__, description=description, run=run, every=every, batch_size=batch_size, aliases=aliases
+            name=run.__name__,
+            description=description,
+            run=run,
+            every=every,
+            batch_size=batch_size,
+            aliases=aliases,
+            of_installation=of_installation,
         )
         return run
 

@@ -99,7 +99,7 @@ def embed_passages(*, now: datetime, batch: Batch) -> BatchReport:
     return BatchReport(examined=len(page.rows), changed=changed, failed=failed, cursor=page.cursor)
 
 
-@job(every=timedelta(minutes=1), batch_size=200)
+@job(every=timedelta(minutes=1), batch_size=200, of_installation=True)
 def reembed(*, now: datetime, batch: Batch) -> BatchReport:
     """Continue a change of the embedding model, or the removal of the former one's vectors.
 

@@ -49,7 +49,7 @@ def forget_samples(*, now: datetime, batch: Batch) -> BatchReport:
 MEASURE_STAGES: Mapping[str, RunBatch] = {"samples_taken": sample, "samples_deleted": forget_samples}
 
 
-@job(every=timedelta(minutes=5), batch_size=5_000)
+@job(every=timedelta(minutes=5), batch_size=5_000, of_installation=True)
 def measure(*, now: datetime, batch: Batch) -> BatchReport:
     """Sample sizes, backlogs, lags and latencies; delete samples past their retention.
 

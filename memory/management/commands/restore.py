@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 from memory.management.base import OperatorCommand
 from memory.management.passphrases import add_passphrase_arguments, read_passphrase
 from memory.services.backup.manifest import BackupError
-from memory.services.backup.restore import Restored, RestorePlan, plan_restore, restore_backup
+from memory.services.backup.restore import Restored, RestorePlan, check_keys_of_backup, plan_restore, restore_backup
 from memory_project.postgresql.roles import owner_connection
 
 EPILOG = """
@@ -50,6 +50,7 @@ class Command(OperatorCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
         try:
+            check_keys_of_backup(folder, is_asked=not options["without_keys"])
             plan = plan_restore(folder, passphrase=read_passphrase(options, again=False))
             if options["dry_run"]:
                 self.preview(plan, options)

@@ -66,7 +66,9 @@ class Command(OperatorCommand):
         )
         parser.add_argument("--list", action="store_true", help="list the jobs, and run none")
         parser.add_argument(
-            "--account", metavar="NAME", help="only this account's rows (default: those of all accounts)"
+            "--account",
+            metavar="NAME",
+            help="only this account's rows (default: those of all accounts); refused by jobs of the installation",
         )
         parser.add_argument("--dry-run", action="store_true", help="count what would be changed, and change nothing")
         parser.add_argument(
@@ -89,6 +91,8 @@ class Command(OperatorCommand):
 
     def run(self, options: dict[str, Any]) -> None:
         check_keys()
+        if options["account"] is not None and JOBS[options["name"]].of_installation:
+            raise CommandError(f"{options['name']} is of the whole installation: run it without --account.")
         run = JobRun(
             job=options["name"],
             account=None if options["account"] is None else find_account(options["account"]),

@@ -57,6 +57,14 @@ class Restored:
     lacks_keys: bool
 
 
+def check_keys_of_backup(folder: Path, *, is_asked: bool) -> None:
+    """Check that there is a backup and, `is_asked` for keys, that it holds some. Raises BackupError."""
+    if not folder.is_dir():
+        raise BackupError(f"There is no folder {folder}.")
+    if is_asked and KEYS not in read_manifest(folder).files:
+        raise BackupError("The backup holds no keys: give --without-keys, and put the keys here by yourself.")
+
+
 def plan_restore(folder: Path, *, passphrase: str | None) -> RestorePlan:
     """Verify a backup, and look at what is here. Changes nothing; raises BackupError.
 
@@ -66,8 +74,7 @@ def plan_restore(folder: Path, *, passphrase: str | None) -> RestorePlan:
     check_versions(manifest)
     keys = None
     if passphrase is not None:
-        if KEYS not in manifest.files:
-            raise BackupError("The backup holds no keys: give --without-keys, and put the keys here by yourself.")
+        check_keys_of_backup(folder, is_asked=True)
         keys = open_keys((folder / KEYS).read_text(), passphrase)
         check_environment(keys)
         check_folder()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from memory.models import Account, Agent, ApiKey, AuditEntry, IdempotentRequest, Team, TeamMember
 from memory.services.accounts.register import READ_ONLY, issue_key
@@ -159,6 +160,17 @@ def test_a_new_key_is_shown_once_and_stored_nowhere(staff: Client, account: Acco
     assert secret not in str(page.cookies) + str(dict(staff.session))
     assert secret not in shown(staff.get(list_url("apikey"))) + shown(staff.get(page_url("apikey", key.id)))
     assert (last_entry().operation, last_entry().actor) == ("create", "staff:chief")
+
+
+def test_the_form_of_a_new_key_has_the_account_that_is_chosen_at_the_top(staff: Client, account: Account) -> None:
+    Account.objects.create(name="other")
+    before = form_values(staff.get(add_url("apikey")))
+    staff.post(reverse("switcher:switch"), {"account": account.pk})
+
+    page = staff.get(add_url("apikey"))
+
+    assert (before.get("account", ""), form_values(page)["account"]) == ("", account.pk)
+    assert account.name in shown(page)
 
 
 def test_the_hash_of_a_key_is_on_no_page(staff: Client, account: Account) -> None:

@@ -265,6 +265,16 @@ def test_deleting_a_conversation_can_also_delete_its_episodes(
     assert not Memory.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
 
 
+def test_questions_and_messages_name_a_conversation_once(staff: Client, surroundings: Conversation) -> None:
+    question = shown(staff.get(page_url("conversation", surroundings.id, "delete")))
+
+    message = shown(delete(staff, surroundings))
+
+    assert "Delete the conversation <bdi>c1</bdi>?" in question
+    assert "The conversation “c1” was deleted" in message
+    assert str(surroundings.id) not in message
+
+
 def test_deleting_is_in_the_audit_log_by_ids_alone(staff: Client, surroundings: Conversation) -> None:
     turns = {str(pk) for pk in Turn.objects.filter(log=surroundings).values_list("pk", flat=True)}
     before = AuditEntry.objects.latest("id").id

@@ -87,6 +87,15 @@ def test_saving_without_an_edit_creates_no_belief(staff: Client, fact: Fact) -> 
     assert (stored(fact).belief_number, stored(fact).version) == (1, 1)
 
 
+def test_messages_name_a_fact_by_its_claim(staff: Client, owner: Owner) -> None:
+    hostile = know(owner, f"{HOSTILE} rests.", angle=0.2)
+
+    message = shown(save(staff, hostile, salience="0.3")).partition('class="messagelist"')[2].partition("</ul>")[0]
+
+    assert "rests.</bdi></a>” was changed" in message
+    assert (HOSTILE in message, f"fact {hostile.pk}" in message) == (False, False)
+
+
 def test_a_fact_that_changed_meanwhile_is_not_corrected(staff: Client, owner: Owner, fact: Fact) -> None:
     values = form_values(staff.get(page_url("fact", fact.pk)))
     correct_fact(owner, fact.pk, changes={"confidence": 0.1}, embedded=NOTHING, now=day(1))

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from memory.admin import search
 from memory.admin.search import cut_snippet
-from memory.models import Account, Memory
+from memory.models import Account, Memory, UserProfile
 from memory.owner import Owner
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import page_url, queries_of, shown
@@ -64,6 +64,16 @@ def test_an_id_leads_to_the_page_of_its_kind(staff: Client, account: Account) ->
     fact = know(Owner(account_id=account.id, agent_id="assistant"), "The oven is hot.")
 
     assert staff.get(URL, {"q": str(fact.pk)}).headers["Location"] == page_url("fact", fact.pk)
+
+
+def test_conversations_and_profiles_are_found_by_their_names(staff: Client, account: Account, owner: Owner) -> None:
+    talk(owner, 1, conversation_id="ana")
+    UserProfile.objects.create(account=account, user_id="ana")
+    enter(staff, account)
+
+    found = groups_of(staff.get(URL, {"q": "ana"}))
+
+    assert (found["Conversations"], found["User profiles"]) == (["ana"], ["ana"])
 
 
 def test_an_unknown_id_is_said_to_be_unknown(staff: Client) -> None:

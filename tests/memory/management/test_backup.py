@@ -116,6 +116,14 @@ def test_another_passphrase_is_refused(backup: Path, tmp_path: Path) -> None:
     assert "passphrase" in refusal("restore", str(backup), f"--passphrase-file={tmp_path / 'passphrase'}", "--replace")
 
 
+def test_no_passphrase_is_asked_for_where_there_are_no_keys(account: Account, tmp_path: Path) -> None:
+    run("backup", str(tmp_path / "bare"), "--without-keys")
+
+    assert refusal("restore", str(tmp_path / "none"), "--dry-run") == f"There is no folder {tmp_path / 'none'}."
+    assert "The backup holds no keys" in refusal("restore", str(tmp_path / "bare"), "--dry-run")
+    assert "is complete" in run("restore", str(tmp_path / "bare"), "--dry-run", "--without-keys")
+
+
 def test_newer_formats_and_migrations_are_refused(backup: Path, passphrase: str) -> None:
     change_manifest(backup, migrations={"memory": ["9999_from_tomorrow"]})
     assert "memory.9999_from_tomorrow" in refusal("restore", str(backup), passphrase, "--replace")

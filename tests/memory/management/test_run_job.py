@@ -74,6 +74,10 @@ def test_a_run_can_be_limited_to_an_account(account: Account) -> None:
     ("arguments", "sentence"),
     [
         (("expire", "--account", "nobody"), "There is no account 'nobody'."),
+        *(
+            ((name, "--account", "any"), f"{name} is of the whole installation: run it without --account.")
+            for name in ("audit_partitions", "measure", "reembed")
+        ),
         (("wash_dishes",), "there is no job 'wash_dishes'"),
         (("expire", "--now", "2030-01-01T00:00:00"), "is not a time with a zone"),
         ((), "Which job"),
