@@ -339,7 +339,8 @@ def meaning_of(reading: ClaimReading) -> tuple[str, ...]:
 def differs(new: ClaimParts, old: ClaimParts) -> bool:
     """Return True if two values of a single-valued attribute surely exclude each other."""
     if new.is_owned and old.is_owned and new.attribute == "amount":
-        return _value_of(new) != _value_of(old) and unit_of(_value_of(new)) == unit_of(_value_of(old))
+        are_comparable = _are_comparable(new, unit_of(_value_of(new)), unit_of(_value_of(old)))
+        return _value_of(new) != _value_of(old) and are_comparable
     ours, theirs = _value_of(new), _value_of(old)
     words_of_ours, words_of_theirs = (set(re.findall(r"\w+", value)) for value in (ours, theirs))
     if words_of_ours <= words_of_theirs or words_of_theirs <= words_of_ours:
