@@ -11,7 +11,7 @@ NUMBERED = rf"(?= (?:\d|(?:{_FLAT}) ))"
 _WORDS = r"[A-Z][\w'-]*(?: (?:(?:of|on|the|upon) )?[A-Z\d][\w'-]*){0,4}"
 _NO_PART = "|".join((*map(str.title, WEEKDAYS), "I"))
 ADDRESS = (
-    r"(?:(?<=\bat )|(?<=\bto )|(?<=\bin )|(?<=\baddress is )|(?<=\baddress is now )|(?<=\baddress was ))"
+    r"(?:(?<=\bat )|(?<=\bto )|(?<=\bin )|(?<=\baddress is )|(?<=\baddress is now )|(?<=\baddress was )|(?<=ddress: ))"
     rf"(?P<place>(?:{_FLAT}) \w{{1,5}}|\d{{1,5}}[A-Za-z]?(?:[-/]\d{{1,4}})? {_WORDS}|(?<=address is ){_WORDS})"
     rf"(?P<region>(?:, (?!(?:{_NO_PART})\b)(?:(?:\d{{1,5}}[A-Za-z]? )?{_WORDS}|\d{{5}})){{1,6}})"
 )

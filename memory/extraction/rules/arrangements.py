@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memory.dates import DateMention, Tense, find_dates
+from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.rules.words import words
 
 ARRANGING = words(
@@ -27,6 +27,7 @@ _IS_FOR = re.compile(
     re.IGNORECASE,
 )
 _IS_BEGINNING = re.compile(r"\b(?:voted|decided|agreed|announced|approved)\b.* (?:as of|effective) $", re.IGNORECASE)
+_PUT_OFF = re.compile(r"\b(?:postponed|put off|delayed|pushed|deferred|extended|adjourned)\b", re.IGNORECASE)
 _IS_APPOINTMENT = re.compile(
     r"\b(?:signed up|registered|enrolled)\b|\btickets? (?:for|to) "
     r"|\b(?:made|got|booked|arranged|scheduled|reserved)\b.* an? (?:[\w'-]+ ){0,3}(?:appointment|check-?up|slot|viewing"
@@ -34,6 +35,7 @@ _IS_APPOINTMENT = re.compile(
     r"|\b(?:arranged|booked|hired|organi[sz]ed|asked|invited)\b.* to [a-z]+\b",
     re.IGNORECASE,
 )
+_LEAD_CHARACTERS = 160
 _JUST_OVER = timedelta(days=31)
 """A day that was so long ago at most may be meant by "for 3 October" as well as the next one."""
 
@@ -45,17 +47,26 @@ def find_arranged_dates(text: str, *, at: datetime, tense: Tense | None) -> list
         return list(found.values())
     past = {date.begin: date for date in find_dates(text, at=at, tense=Tense.PAST)}
     for ahead in find_dates(text, at=at, tense=Tense.FUTURE):
-        before, lead = past.get(ahead.begin, ahead), text[: ahead.begin]
+        before, lead = past.get(ahead.begin, ahead), _lead_of(text, ahead)
         is_day = any(map(str.isdecimal, text[ahead.begin : ahead.stop]))
         if before == ahead or not is_day:
             continue
-        if _IS_FOR.search(lead) or _IS_BEGINNING.search(lead):
+        if _is_for(lead, ahead) or _IS_BEGINNING.search(lead):
             found.pop(ahead.begin, None)
             if at - before.end >= _JUST_OVER:
                 found[ahead.begin] = ahead
         elif _IS_APPOINTMENT.search(lead) and ahead.start - at < at - before.start:
             found[ahead.begin] = ahead
     return [found[begin] for begin in sorted(found)]
+
+
+def _is_for(lead: str, date: DateMention) -> bool:
+    is_until = date.bound is Bound.UNTIL and _PUT_OFF.search(lead) is not None
+    return is_until or _IS_FOR.search(lead) is not None
+
+
+def _lead_of(text: str, date: DateMention) -> str:
+    return text[max(0, date.begin - _LEAD_CHARACTERS) : date.begin]
 
 
 def find_dates_behind(verb: str, text: str, *, at: datetime, tense: Tense | None) -> list[DateMention]:
@@ -67,5 +78,5 @@ def find_dates_behind(verb: str, text: str, *, at: datetime, tense: Tense | None
 
 def is_arranged(text: str, date: DateMention) -> bool:
     """Return True for a date of a text, with a day or without, that something was arranged for."""
-    lead = text[: date.begin]
-    return _IS_FOR.search(lead) is not None or _IS_APPOINTMENT.search(lead) is not None
+    lead = _lead_of(text, date)
+    return _is_for(lead, date) or _IS_APPOINTMENT.search(lead) is not None

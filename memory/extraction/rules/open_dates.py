@@ -38,9 +38,11 @@ def date_claim(claim: str, said_at: datetime) -> tuple[str, Temporal, datetime |
         if last is not None:
             return whole, Temporal.FUTURE, last.end
     written = write_dates(claim, dates)
-    if date is not None and date.bound is Bound.UNTIL and not is_past(claim) and not _RECURRING.search(claim):
+    is_over = is_past(claim) and not is_plan
+    if date is not None and date.bound is Bound.UNTIL and not is_over and not _RECURRING.search(claim):
         whole = f"{claim[: date.begin]}until {date.words.partition(' ')[2]}{claim[date.stop :]}"
-        return whole, Temporal.FUTURE if _WILL.search(claim) else Temporal.CURRENT, date.end
+        is_to_come = is_past(claim) or _WILL.search(claim)
+        return whole, Temporal.FUTURE if is_to_come else Temporal.CURRENT, date.end
     if date is None or not is_plan:
         return written, Temporal.PAST if is_past(claim) else Temporal.CURRENT, None
     is_until = date.bound is Bound.WITHIN and date.words.partition(" ")[2] in written

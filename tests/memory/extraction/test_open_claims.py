@@ -154,6 +154,11 @@ def test_dates_are_written_out_but_for_weekdays_that_may_come_every_week() -> No
             "The user's landlord moved the inspection to 11 June 2023",
             "2023-06-12",
         ),
+        (
+            "The school postponed the play until 11 June",
+            "The school postponed the play until 11 June 2023",
+            "2023-06-12",
+        ),
         ("The dentist postponed me to 11 June", "The dentist postponed the user to 11 June 2023", "2023-06-12"),
         (
             "We arranged for the plumber to come on 9 June",

@@ -55,6 +55,7 @@ def test_another_place_ends_the_former_one(known: str, text: str, ends: tuple[in
             ["The user's address is 350 Fifth Avenue, New York, NY 10118"],
         ),
         ("My address is Rose Cottage, Mill Lane, Otley.", ["The user's address is Rose Cottage, Mill Lane, Otley"]),
+        ("My address: 14 Cardigan Lane, Leeds, LS6 3AB", ["The user's address: 14 Cardigan Lane, Leeds, LS6 3AB"]),
         ("My mum lives at 22 Oak Avenue, Hull.", ["The user's mum lives at 22 Oak Avenue, Hull"]),
         ("We moved to 3 Elm Road, York last month.", ["The user moved to 3 Elm Road, York in April 2023"]),
         (
