@@ -82,12 +82,8 @@ _LABELLED = re.compile(
     r"(?P<subject>(?:[Tt]he )?[\w'/-]+(?: [\w'/-]+){0,5}): (?P<value>[^\s,][^,]{0,59}?)(?:, .{1,80})?(?P<changed>(?!))?"
     r"(?P<now> now)?\.?"
 )
-_NO_THINGS = (
-    PERSON_RELATIONS
-    | ANIMAL_RELATIONS
-    | PLURAL_RELATIONS
-    | words("user birthday age name email e-mail mail address phone username handle pronouns postcode extension")
-)
+_RELATIVES = PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS
+_NO_THINGS = words("user birthday age name email e-mail mail address phone username handle pronouns postcode extension")
 _AIM = re.compile(r".+'s (?:target|goal)(?: time| weight)?")
 """What somebody aims at, which may be in words as well ("under 2 hours"), and is one whatever its kind."""
 _GENERIC = words(
@@ -113,11 +109,7 @@ _RELATIVE = re.compile(rf"(?P<on>on )?(?P<day>(?:{_WEEKDAY})|next (?:week|month)
 def read_quantity(claim: str) -> ClaimParts | None:
     """Return the date, time or amount that a claim says of a thing, else None."""
     match = _CLAIM.fullmatch(claim) or _ORDER.fullmatch(claim) or _LABELLED.fullmatch(claim)
-    if (
-        match is None
-        or _AIM.fullmatch(match["subject"])
-        or not _NO_THINGS.isdisjoint(_DETERMINER.sub("", match["subject"]).lower().split())
-    ):
+    if match is None or _AIM.fullmatch(match["subject"]) or _is_no_thing(_DETERMINER.sub("", match["subject"])):
         return None
     value = match["value"].lower()
     for kind, pattern in _KINDS:
@@ -130,6 +122,15 @@ def read_quantity(claim: str) -> ClaimParts | None:
                 is_change=match["changed"] is not None or match["now"] is not None,
             )
     return None
+
+
+def _is_no_thing(noun: str) -> bool:
+    """Return True for people, animals and what people have, but not for "dentist appointment"."""
+    named = noun.split()
+    is_of_relative = not _RELATIVES.isdisjoint(noun.lower().split())
+    return not _NO_THINGS.isdisjoint(noun.lower().split()) or (
+        is_of_relative and (named[-1].lower() in _RELATIVES or not named[-1].islower())
+    )
 
 
 _TURNED = re.compile(
