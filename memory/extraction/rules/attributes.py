@@ -278,10 +278,10 @@ def contradicts(new: ClaimReading, old: ClaimReading) -> bool:
 
 
 def is_rescheduled(new: ClaimReading, old: ClaimReading) -> bool:
-    """Return True for plans of the same thing at two times of one day, of which the later one counts."""
+    """Return True for plans of a thing at two times of one day, or if the later one says that it was moved."""
     if new.parts is None or old.parts is None or new.parts.attribute != "date" or not contradicts(new, old):
         return False
-    return is_other_time(_value_of(new.parts), _value_of(old.parts))
+    return new.parts.is_change or is_other_time(_value_of(new.parts), _value_of(old.parts))
 
 
 def _is_divorce(new: ClaimParts, old: ClaimParts) -> bool:

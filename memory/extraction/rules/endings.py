@@ -12,7 +12,7 @@ from memory.dates import MONTHS
 from memory.extraction.grounding import word_stems
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.statements import ClaimParts, normalize_value
-from memory.extraction.rules.words import words
+from memory.extraction.rules.words import PERSON_RELATIONS, words
 from memory.models.facts import Temporal
 
 ANY = ""
@@ -112,8 +112,9 @@ def ends_value(end: ClaimParts, known: ClaimParts) -> bool:
 
 
 _CANCELLED = re.compile(
-    r"(?:The user's |The |[A-Z][\w'-]*'s )(?P<what>\S.{1,60}?) (?:is|was|has been|got|is now)"
-    rf" (?:cancell?ed|called off|off){DATED}\.?"
+    r"(?P<whose>The user's |The |[A-Z][\w'-]*'s )(?P<what>\S.{1,60}?) (?:is|was|has been|got|is now)"
+    rf" (?:(?:cancell?ed|called off|off){DATED}"
+    r"|(?P<moved>moved|postponed|rescheduled|pushed|brought forward)(?: back)? (?:to|until) .{1,60})\.?"
     rf"|{_SUBJECT} {_HAS}(?:cancell?ed|called off) (?:the|their|his|her) (?P<what2>\S.{{1,60}}?){DATED}\.?"
     r"|(?P<going>.{1,80}? (?:is|are)) (?:no longer|not) (?P<doing>\w+ing .{1,60}?)(?: any ?more| after all)?\.?"
 )
@@ -124,23 +125,41 @@ _PLAN = re.compile(
 _SUBSCRIBED = re.compile(
     r".{1,80}? (?:has|have) an? (?!.*\band\b).*(?:subscription|membership|booking|reservation|appointment)\b.*"
 )
+_AS_OBJECT = (
+    r"(?:^(?:The user's |The )|\b(?:has|have) an? (?:[\w'-]+ )?|\b(?:(?:is|are) \w+ing|will \w+) "
+    r"(?:(?:to|at|in|on|for) )?(?:(?:the|an?|their|his|her) )?(?:[\w'-]+ )?)"
+)
+"""The words before the thing that is planned: "is running the half marathon", "has a dentist appointment"."""
 _TRIP = words("trip holiday holidays vacation journey visit break getaway weekend flight travel plans booking")
 _TRAVELS = re.compile(
     r"\b(?:going|flying|travell?ing|visiting|heading|driving|trip|holiday|vacation|flight|visit|fly|travel|go)\b"
 )
 _SMALL = words("to the of in on a an with for from at my their his her our user s")
+_OF_RELATIVE = re.compile(
+    rf"The user's (?:[a-z-]+ )?(?P<who>{'|'.join(sorted(PERSON_RELATIONS))})(?:'s)? (?!appointment)"
+)
 
 
 def ends_plan(new: str, old: str) -> bool:
-    """Return True if a claim says that the plan of another one is cancelled: all of its words are in the plan."""
+    """Return True if a claim says that the plan of another one is cancelled, or its thing moved to another time."""
     match = _CANCELLED.fullmatch(new)
     if match is None or not (_PLAN.fullmatch(old) or _SUBSCRIBED.fullmatch(old)) or re.search(r"\bsince\b", old):
         return False
     if match["going"]:
         return old.startswith(f"{match['going']} {match['doing']}")
-    named = (match["what"] or match["what2"]).casefold().split()
-    telling = [word for word in named if word not in _TRIP and word not in _SMALL]
-    is_trip = any(word in _TRIP for word in named)
-    if not telling or (is_trip and not _TRAVELS.search(old)):
+    what = (match["what"] or match["what2"]).casefold()
+    if not _is_of_same(match["whose"] or f"{match['subject']}'s ", what, old):
         return False
-    return word_stems(" ".join(telling)) <= word_stems(old)
+    named = what.split()
+    if match["moved"] or _TRIP.isdisjoint(named):
+        return re.search(rf"{_AS_OBJECT}{re.escape(what)}\b", old, re.IGNORECASE) is not None
+    telling = [word for word in named if word not in _TRIP and word not in _SMALL]
+    return bool(telling) and _TRAVELS.search(old) is not None and word_stems(" ".join(telling)) <= word_stems(old)
+
+
+def _is_of_same(whose: str, what: str, old: str) -> bool:
+    """Return True if the plan is that of the owner of what is cancelled: "The user's ", "Tom's ", or "The "."""
+    if not whose.startswith("The "):
+        return old.startswith(whose.removesuffix("'s "))
+    relative = _OF_RELATIVE.match(old)
+    return old.startswith("The ") and (relative is None or relative["who"] in what)

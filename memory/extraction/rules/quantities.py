@@ -82,13 +82,8 @@ _LABELLED = re.compile(
     r"(?P<subject>(?:[Tt]he )?[\w'/-]+(?: [\w'/-]+){0,5}): (?P<value>[^\s,][^,]{0,59}?)(?:, .{1,80})?(?P<changed>(?!))?"
     r"(?P<now> now)?\.?"
 )
-_NO_THINGS = (
-    PERSON_RELATIONS
-    | ANIMAL_RELATIONS
-    | PLURAL_RELATIONS
-    | words("user birthday age name email e-mail mail address phone username handle pronouns postcode extension")
-)
-_APPOINTMENT = re.compile(r" (?:appointment|check-?up)$")
+_RELATIVES = PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS
+_NO_THINGS = words("user birthday age name email e-mail mail address phone username handle pronouns postcode extension")
 _ONE_OF_AN_OWNER = re.compile(r"(?:the user's|our|my|their) (?:rent|weight|height)", re.IGNORECASE)
 """Things that name another one each time ("the rent of the second flat"), unless somebody's is meant."""
 _AIM = re.compile(r".+'s (?:target|goal)(?: time| weight)?")
@@ -116,11 +111,7 @@ _RELATIVE = re.compile(rf"(?P<on>on )?(?P<day>(?:{_WEEKDAY})|next (?:week|month)
 def read_quantity(claim: str) -> ClaimParts | None:
     """Return the date, time or amount that a claim says of a thing, else None."""
     match = _CLAIM.fullmatch(claim) or _ORDER.fullmatch(claim) or _LABELLED.fullmatch(claim)
-    if (
-        match is None
-        or _AIM.fullmatch(match["subject"])
-        or not _is_thing(_DETERMINER.sub("", match["subject"]).lower())
-    ):
+    if match is None or _AIM.fullmatch(match["subject"]) or _is_no_thing(_DETERMINER.sub("", match["subject"])):
         return None
     value = match["value"].lower()
     for kind, pattern in _KINDS:
@@ -137,9 +128,13 @@ def read_quantity(claim: str) -> ClaimParts | None:
     return None
 
 
-def _is_thing(noun: str) -> bool:
-    """Return False for people and what is theirs alone: not for "dentist appointment"."""
-    return _APPOINTMENT.search(noun) is not None or _NO_THINGS.isdisjoint(noun.split())
+def _is_no_thing(noun: str) -> bool:
+    """Return True for people, animals and what people have, but not for "dentist appointment"."""
+    named = noun.split()
+    is_of_relative = not _RELATIVES.isdisjoint(noun.lower().split())
+    return not _NO_THINGS.isdisjoint(noun.lower().split()) or (
+        is_of_relative and (named[-1].lower() in _RELATIVES or not named[-1].islower())
+    )
 
 
 _TURNED = re.compile(

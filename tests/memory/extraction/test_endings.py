@@ -41,6 +41,11 @@ from tests.memory.extraction.spoken import claims, said
             "The user canceled the half marathon",
         ),
         (
+            "My dentist appointment is on 12 June at 3pm.",
+            "My dentist appointment got moved to 14 June.",
+            "The user's dentist appointment got moved to 14 June",
+        ),
+        (
             "My train is at 7:40 on 18 June.",
             "My train is at 8:10 on 18 June.",
             "The user's train is at 8:10 on 18 June 2023",
@@ -101,8 +106,19 @@ def test_what_is_over_elsewhere_ends_nothing(first: str, second: str) -> None:
         ("The Rome trip is cancelled", "The user has lived in Rome since May 2020", False),
         ("The trip is cancelled", "The user is going to Rome on 20 December 2026", False),
         ("The Rome conference is cancelled", "The user is going to Rome on 20 December 2026", False),
+        ("Tom's trip to Rome is cancelled", "The user is going to Rome on 20 December 2026", False),
+        ("Tom's trip to Rome is cancelled", "Tom is going to Rome on 20 December 2026", True),
+        ("The user canceled their trip to Rome", "The user's mum is going to Rome on 20 December 2026", False),
+        ("The party is cancelled", "The user is flying to Spain for a party on 3 June 2026", False),
+        ("The party is cancelled", "The user is going to the party on 3 June 2026", True),
+        (
+            "The user's dentist appointment got moved to 14 December 2026",
+            "The user has a dentist appointment on 12 December 2026 at 3pm",
+            True,
+        ),
+        ("The release was moved to 7 May 2026", "The user is speaking at the party on 3 June 2026", False),
         ("The user is not going to Rome", "The user is going to Rome on 20 December 2026", True),
     ],
 )
-def test_a_cancellation_ends_the_plan_that_has_all_of_its_words(new: str, old: str, *, ends: bool) -> None:
+def test_what_is_cancelled_or_moved_ends_the_plan_of_it(new: str, old: str, *, ends: bool) -> None:
     assert ends_plan(new, old) is ends
