@@ -92,7 +92,8 @@ def complain_of_refusal(attempt: Callable[[], object], text: str, *, hint: str, 
     try:
         attempt()
     except REFUSALS as err:
-        return [Error(text.format(err), hint=hint, id=code)]
+        # some refusals are sentences with a full stop, and others are not
+        return [Error(f"{text.format(err).rstrip('.')}.", hint=hint, id=code)]
     return []
 
 

@@ -7,6 +7,7 @@ CELERY_BROKER_URL   missing: the same server as REDIS_URL, unless that is a Redi
 
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
     if len(arguments) < 2 or wants_help or arguments[1] in SERVERLESS_COMMANDS:
         yield
         return
-    servers = acquire_servers(environ, brings_secrets=arguments[1] == RESTORE)
+    servers = acquire_servers(environ, brings_secrets=arguments[1] == RESTORE, announce=sys.stderr.write)
     try:
         yield
     finally:
@@ -65,11 +66,14 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
             servers.release()
 
 
-def acquire_servers(environ: Environ, *, brings_secrets: bool = False) -> SharedServers | None:
+def acquire_servers(
+    environ: Environ, *, brings_secrets: bool = False, announce: Callable[[str], object] = lambda _text: None
+) -> SharedServers | None:
     """Share every server that the environment does not name, and name it there; return None if it names all.
 
     Also creates the data folder and the secrets that are stored there. With `brings_secrets`, the caller replaces them
-    by those of the installation. Raises EmbeddedServerError.
+    by those of the installation. `announce` is told if there was no installation in the data folder, so that nobody
+    who mistyped the folder looks for the data in a new one. Raises EmbeddedServerError.
     """
     with os_errors_as_sentences():
         folder = data_folder(environ)
@@ -86,6 +90,8 @@ def acquire_servers(environ: Environ, *, brings_secrets: bool = False) -> Shared
         if needs_postgres:
             postgres = PostgresServer(place)
             servers.append(postgres)
+            if not (place.base / postgres.folder).exists():
+                announce(f"A new installation is made in {folder}, as there is none.\n")
             environ["DATABASE_URL"] = postgres.application_url()
             environ["DATABASE_OWNER_URL"] = postgres.url()
         if needs_valkey:

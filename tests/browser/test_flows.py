@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from memory.admin.memories import NOT_YET_EMBEDDED
 from memory.models import Account, BulkChange, Conversation, JobRun, Memory
 from memory.owner import Owner
+from memory.services.facts.supersede import correct_fact
 from tests.browser.visits import Visitor
-from tests.memory.admin.pages import list_url
+from tests.memory.admin.pages import list_url, page_url
 from tests.memory.episodes import draft, store
+from tests.memory.facts import know
 from tests.memory.turns import talk
 
 pytestmark = pytest.mark.slow
@@ -113,3 +117,51 @@ def test_phones_fold_the_menu(visitor: Visitor) -> None:
 
     assert folded
     assert entities.is_visible()
+
+
+BROKEN_WORDS = """() => [...document.querySelectorAll("[aria-label=History] tbody tr > *")].flatMap((cell) => {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+    while (walker.nextNode())
+        for (const word of walker.currentNode.data.matchAll(/[^\\s-]+/g)) {
+            const range = document.createRange();
+            range.setStart(walker.currentNode, word.index);
+            range.setEnd(walker.currentNode, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) broken.push(word[0]);
+        }
+    return broken;
+})"""
+
+
+def test_the_history_of_a_fact_breaks_no_words(visitor: Visitor) -> None:
+    owner = Owner(account_id=Account.objects.create(name="workshop").id, agent_id="assistant", actor="key:mem_7AGJC99O")
+    fact = know(owner, f"The user {'really ' * 40}likes long walks.")
+    changes = {"confidence": 0.5, "temporal": "past"}
+    correct_fact(owner, fact.pk, changes=changes, embedded=NOT_YET_EMBEDDED, now=timezone.now())
+
+    visitor.open(page_url("fact", fact.pk))
+    visitor.look(widths=(390, 1280), axe=AXE)
+
+    assert visitor.page.evaluate(BROKEN_WORDS) == []
+    assert visitor.faults == {}, json.dumps(visitor.faults, indent=1)
+
+
+COLOURS = """() => [getComputedStyle(document.querySelector("a.deletelink")).color,
+    getComputedStyle(document.body).backgroundColor].map((colour) => colour.match(/\\d+/g).map(Number))"""
+
+
+def luminance(colour: list[int]) -> float:
+    """Return the relative luminance of a colour (WCAG 2.2)."""
+    red, green, blue = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (c / 255 for c in colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_link_that_deletes_a_conversation_can_be_read(visitor: Visitor, scheme: str) -> None:
+    """Axe does not measure links that have an icon as their background."""
+    talk(Owner(account_id=Account.objects.create(name="workshop").id, agent_id="assistant"), 1)
+    visitor.page.emulate_media(color_scheme=scheme)
+
+    visitor.open(page_url("conversation", Conversation.objects.get().pk))
+
+    dark, light = sorted(luminance(colour[:3]) for colour in visitor.page.evaluate(COLOURS))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5

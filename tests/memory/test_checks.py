@@ -215,6 +215,7 @@ def test_an_unknown_recall_technique_is_reported_at_startup(monkeypatch: pytest.
 
     assert message.id == "memory.E012"
     assert "telepathy" in message.msg
+    assert (message.msg[-1], message.msg[-2:] == "..") == (".", False)
 
 
 def test_recall_techniques_that_leave_no_retriever_are_reported_at_startup(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -384,6 +384,14 @@ def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: 
         assert list(data.iterdir()) == []
 
 
+def test_a_command_says_once_that_it_makes_a_new_installation(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        with servers_for_command(["manage.py", "check"], GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}):
+            pass
+
+    assert capsys.readouterr().err == f"A new installation is made in {data}, as there is none.\n"
+
+
 def test_a_process_id_counts_as_a_server_only_if_its_program_matches() -> None:
     assert is_process_of(os.getpid(), "python")
     assert not is_process_of(os.getpid(), "valkey-server")
