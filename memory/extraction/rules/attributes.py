@@ -124,6 +124,7 @@ _ENDING = (
     ),
     (("spouse",), _compile(rf"(?:is|got) (?:divorced|separated) from {_VALUE}")),
     (("uses",), _compile(rf"(?:has |have )?stopped using {_AN}{_VALUE}")),
+    (("uses",), _compile(rf"(?:(?:has |have )?(?:dropped|ditched)|decided to (?:drop|ditch)) {_NAMED}{_VALUE}")),
     (("drinks",), _compile(rf"(?:has |have )?(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
     (("employer", "studies"), _compile(rf"(?:is no longer (?:at|with)|resigned from|retired from) {_NAMED}{_VALUE}")),
     (("employer",), _compile(rf"was (?:fired|laid off) (?:by|from|at) {_NAMED}{_VALUE}")),
@@ -282,6 +283,8 @@ def read_meaning(claim: str) -> ClaimReading:
                 subject=match["subject"], attribute=attribute, value=match["value"], temporal=Temporal.PAST, is_end=True
             )
         )
+    # what users drop, their teams use no more
+    ends += [replace(each, subject=f"{each.subject}'s team") for each in ends if each.key == ("the user", "uses")]
     return ClaimReading(parts=parts, ends=tuple(ends), ended_claims=denied_claims(claim))
 
 
@@ -291,7 +294,7 @@ def contradicts(new: ClaimReading, old: ClaimReading) -> bool:
         return False
     if new.parts is not None and _is_divorce(new.parts, old.parts):
         return True
-    if any(end.key == old.parts.key and _is_same_value(end, old.parts) and not old.parts.is_end for end in new.ends):
+    if any(end.key == old.parts.key and _ends_value(end, old.parts) and not old.parts.is_end for end in new.ends):
         return True
     if new.parts is None or new.parts.key != old.parts.key or new.parts.temporal != Temporal.CURRENT:
         return False
@@ -376,6 +379,12 @@ def _are_names(new: ClaimParts, old: ClaimParts) -> bool:
 
 def _is_same_value(one: ClaimParts, other: ClaimParts) -> bool:
     return _value_of(one) == _value_of(other)
+
+
+def _ends_value(end: ClaimParts, old: ClaimParts) -> bool:
+    """Return True for the same value, and for a use of what ends altogether: "Redis for the job queue"."""
+    is_use = old.attribute == "uses" and _value_of(old).startswith(f"{_value_of(end)} for ")
+    return is_use or _is_same_value(end, old)
 
 
 def _value_of(parts: ClaimParts) -> str:
