@@ -54,6 +54,7 @@ from memory.extraction.rules.corrections import (
     replace_target,
 )
 from memory.extraction.rules.doubts import orders_machine
+from memory.extraction.rules.limits import loses_limit
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import gives_secret
 from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, repeats, telling_stems
@@ -81,7 +82,6 @@ _IS_TASK = re.compile(
     r"|wants? to (?:create|build|make|improve|write|implement|add|fix|use|find|know|understand|learn)) "
 )
 """Words of claims about a task at hand, for which somebody asks for help in the same sentence."""
-_EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
 
 
 class RuleExtractor:
@@ -241,7 +241,7 @@ class _Reader:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
             said = replace(said, clause=clause, spoken_of=self.people.only)
-            statements = [each for each in self.of_clause(said, asks=asks) if not _loses_exception(each, clause)]
+            statements = [each for each in self.of_clause(said, asks=asks) if not loses_limit(each.claim, clause.text)]
             yield from statements
             self.read_open(said, clause, known=[each.claim for each in statements])
         yield from self.of_sentence(said, is_asserted=True)
@@ -373,11 +373,6 @@ def _speaker(turn: ChunkTurn) -> Speaker | None:
     if name:
         return Speaker(label=name, person=name)
     return Speaker(label=THE_USER, person="") if turn.role == "user" else None
-
-
-def _loses_exception(statement: Statement, clause: Clause) -> bool:
-    """Return True if the clause names an exception that the claim leaves out: "I'm vegetarian, except for fish"."""
-    return _EXCEPTION.search(clause.text) is not None and _EXCEPTION.search(statement.claim) is None
 
 
 def _grounded(statement: Statement, stems: frozenset[str]) -> Statement:
