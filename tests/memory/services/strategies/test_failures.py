@@ -160,7 +160,7 @@ def test_a_success_in_a_later_conversation_without_a_failure_says_what_helped(ow
     [("upload_archive", {}), ("deploy_app", {"agent_id": "planner"}), ("deploy_app", {"channel": "atlas"})],
     ids=["another tool", "another agent", "another channel"],
 )
-def test_a_later_success_of_something_else_says_nothing(owner: Owner, tool: str, fields: dict[str, str]) -> None:
+def test_a_later_success_of_something_else_says_nothing(owner: Owner, tool: str, fields: dict[str, Any]) -> None:
     fail(owner, times=3)
     end(owner)
     other = replace(owner, **fields)
