@@ -26,6 +26,12 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = rf"(?<![^\W{_UNSPACED}])", rf"(?![^\W{_UNSPACED}])"
 _REPLACED: dict[int, str | None] = dict.fromkeys([*INVISIBLE_CODE_POINTS, *code_points(*JOINERS)])
 _REPLACED |= dict.fromkeys(map(ord, "‘’ʼ`´"), "'") | dict.fromkeys(map(ord, "‐‑‒–—"), "-")
+OF_A_THING = re.compile(
+    r"the user's |\S+(?: \S+){0,3} asks to "
+    r"|the user (?:moved|set|bumped|raised|lowered|increased|reduced|decreased|changed|cut|pushed|shifted|rescheduled"
+    r"|postponed|extended|switched|renamed|upgraded|downgraded|updated|migrated) (?:the|their|to) "
+)
+"""The beginning of a claim, in lower case, that names the user and is about a thing."""
 _STANDS_FOR_SPEAKERS = frozenset({"user", "assi"})
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from memory.extraction import wording
-from memory.extraction.grounding import SpokenText, fold_text, is_grounded, is_named, word_stems
+from memory.extraction.grounding import OF_A_THING, SpokenText, fold_text, is_grounded, is_named, word_stems
 from memory.extraction.orders import gives_orders
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty, Temporal
@@ -264,7 +264,7 @@ class ExtractionCheck:
         """Return True if an older claim is about an entity of the fact or the user; of things, if they share a word."""
         names, folded = [name for entity in fact.entities for name in self._names_of[entity]], fold_text(fact.claim)
         names += ["user"] if is_named("user", folded) else []
-        if not names or re.match(r"the user's |\S+(?: \S+){0,3} asks to ", folded):
+        if not names or OF_A_THING.match(folded):
             return not word_stems(folded).isdisjoint(word_stems(claim))
         return any(is_named(name, claim) for name in names)
 

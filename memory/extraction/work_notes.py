@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memory.extraction.terms import specific_terms
 from memory.providers.sentences import is_question, split_sentences
 
 MAX_CLAUSE_CHARACTERS = 160
@@ -115,6 +116,7 @@ _REJECTION = r"""
     | \bdecided\ (?:against|not\ to)\b | \b(?:not|isn'?t|aren'?t|wasn'?t)\ (?:really\ )?(?:an?\ option|worth)\b
     | \b(?:won'?t|doesn'?t|didn'?t|not|wouldn'?t|never)\ (?:\w+\ )?(?:work|fit|help|do|scale|fly|qualify|pan)\b
     | \btoo\ (?:expensive|slow|risky|big|small|heavy|late|long|loud|complex|complicated|fragile|old|much|many|dear)\b
+      (?!\W+(?:\w+\ ){0,2}\d[\d.,]*\ ?(?:ms|s|sec\w*|min\w*|h|hours?|days?|[kmg]i?b)\b)
     | \b(?:turn(?:ed)?\ down|discard(?:ed)?|dismiss(?:ed)?|scrap(?:ped)?|drop(?:ped)?|ditch(?:ed)?|abandon(?:ed)?)\b
     | \bout\ of\ the\ question\b | \bnot\ going\ (?:to\ (?:use|do|go)|with)\b | \brather\ not\b
     | \b(?:do\ not|don'?t|doesn'?t|didn'?t)\ want\b | \b(?:can'?t|cannot)\ use\b
@@ -132,6 +134,9 @@ _DECISION = r"""
     | (?:^|[,;:–—-]\s|\b(?:so|and|then)\ )we\ (?:now\ )?(?:use|keep|take|move|switch|stay|book|postpone|choose)\ \w
     | \bthe\ plan\ (?:is|will|now)\b | \b(?:final|plan|choice)\ (?:is|:)
     | \b(?:i'd|i\ would|we'd)\ (?:rather|prefer)\b | \b(?:instead\ of|rather\ than|in\ favou?r\ of|in\ place\ of)\b
+    | \b(?:moved|postponed|rescheduled|slipped|pushed\ back|brought\ forward)\ to\ (?:the\ )?
+      (?:\w+day\b|\d{1,2}(?:st|nd|rd|th)?\ (?:of\ )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)
+      |(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*\ \d)
     | \bdo\ it\ (?:that|this)\ way\b | \w\ it\ is[.!]?$ | \breplac(?:es|ed|ing)\b
 """
 # words that make a rule only together: "approve" alone is something that somebody does
@@ -173,7 +178,8 @@ _ERROR = r"""
     | \black(?:s|ed)?\ (?:the\ )?(?:permissions?|rights?|scopes?)\b
 """
 _NEXT_STEP = r"""
-    \bnext(?:\ (?:step|up|thing)|,|\ is\b|:) | \bto-?do\b | \b(?:still|yet)\ (?:have|has|need|needs|to)\b
+    \bstill\ (?:open|undecided|unresolved|unanswered|missing|undone)\b | ^open\ (?:ends?|points?|questions?|items?)\b
+    | \bnext(?:\ (?:step|up|thing)|,|\ is\b|:) | \bto-?do\b | \b(?:still|yet)\ (?:have|has|need|needs|to)\b
     | \b(?:remain(?:s|ing)?|left\ to|outstanding|follow[- ]?up|afterwards)\b | \bremember\ to\b | \bdon'?t\ forget\b
     | \b(?:tomorrow|monday|tuesday|wednesday|thursday|friday|later\ today|this\ afternoon)\b
     | \b(?:i'll|i\ will|we'll|we\ will|i'm\ going\ to)\b | \b(?:pick\ (?:it|this|up)|continue|resume|carry\ on)\b
@@ -186,6 +192,7 @@ _COMPLETION = r"""
     | \b(?:wrote|written|pushed|opened|ordered|booked|paid|sent|received|installed|applied)\b
     | \b(?:renamed|removed|added|repaired|resolved|released|published)\b | \bok\b\s*[:(]
     | \b(?:(?<!\bi\ )moved\b | moved\b(?!\ (?:back\ )?(?:to|from|in|out|house|home|abroad)\b))
+    | \bran\b(?=[.!]?$|\ (?:fine|through|clean\w*|ok|green|without|successfully)\b)
     | \bis\ (?:now\ )?(?:live|up|green|ready|in\ place|stable|the\ (?:cause|culprit))\b
     | \b(?:came|comes)\ (?:back|to|in|out)\b
 """
@@ -233,6 +240,17 @@ _INSTRUCTION = re.compile(
     r"(?:^|[,;:–—-]\s*|\b(?:so|and|but)\s)(?:no|not one|not a single)\s(?!idea|problem|worries|doubt|way|need|rush)\w+",
     re.IGNORECASE,
 )
+_ERRAND = re.compile(
+    r"(?:(?:please|then|and|so|just|first|ok,)[\s,]+)*(?:run|rerun|stop|start|restart|repeat|check|show|list|tell|open|close"
+    r"|wait|watch|call|test|build|commit|push|deploy|restore|revert|roll|do|go|look|compare|measure|count|pause|fix|send)\b",
+    re.IGNORECASE,
+)
+_LASTS = re.compile(
+    r"\b(?:always|never|only|every|each|all|no|not|don'?t|until|unless|before|after|when|from now on|instead|with"
+    r"|without|by|on|at|in|rather)\b",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(r"\bstill (?:open|undecided|unresolved|unanswered|missing|undone)\b|^open \w+", re.IGNORECASE)
 _OPENERS = re.compile(
     r"(?:(?:ok(?:ay)?|alright|all right|well|so|right|yes|yeah|yep|sure|great|perfect|thanks(?: a lot)?|thank you|good|"
     r"fine|got it|understood|makes sense|sounds good|and|also|oh|hi|hello|hey|btw|by the way)\b[ ]?[,.!;:—–-]+\s*"
@@ -282,6 +300,19 @@ def is_instruction(sentence: str) -> bool:
     Ask this only about what people said, since outputs of tools have the same form.
     """
     return not is_question(sentence) and _INSTRUCTION.search(sentence[:MAX_SENTENCE_CHARACTERS]) is not None
+
+
+def is_errand(sentence: str) -> bool:
+    """Return True for an instruction that is over once it is done and decides nothing: "Run the migration, then again".
+
+    What lasts ("Run tests with -n 2", "Always stop the job first") has a word that says so, or names something.
+    """
+    return _ERRAND.match(sentence) is not None and not (_LASTS.search(sentence) or specific_terms(sentence))
+
+
+def is_still_open(sentence: str) -> bool:
+    """Return True for a sentence that says in so many words that something is open."""
+    return _OPEN.search(sentence) is not None and kind_of(sentence) == NoteKind.NEXT_STEP
 
 
 def depends_on_previous(sentence: str) -> bool:

@@ -56,6 +56,7 @@ from memory.extraction.rules.corrections import (
 from memory.extraction.rules.doubts import orders_machine
 from memory.extraction.rules.forgetting import read_forget_words
 from memory.extraction.rules.hedges import with_hedge
+from memory.extraction.rules.limits import loses_limit
 from memory.extraction.rules.names import Names, collect_names, is_name
 from memory.extraction.rules.nouns import gives_secret
 from memory.extraction.rules.open_claims import NEARLY_ALL, OPEN, read_open_claims, repeats, telling_stems
@@ -65,7 +66,7 @@ from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.people import People
 from memory.extraction.rules.preferences import preference_of
 from memory.extraction.rules.quantities import read_changed_quantity
-from memory.extraction.rules.readings import ClauseContext, loses_exception, with_grounded_date
+from memory.extraction.rules.readings import ClauseContext, with_grounded_date
 from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.relations import name_owner, read_introductions, type_of_relation
 from memory.extraction.rules.specifics import capitalize_dates
@@ -188,7 +189,7 @@ class _Reader:
             if is_kept:
                 self.keep(statement)
         elif not is_kept:
-            del self.found[_key(statement)]
+            del self.found[statement.identity]
 
     def add_known_names(self) -> None:
         """Add the people and animals of known facts: "Ben has moved to Munich" does not say by itself who Ben is."""
@@ -267,7 +268,7 @@ class _Reader:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
             said = replace(said, clause=clause, spoken_of=self.people.only)
-            found = [each for each in self.of_clause(said, asks=asks) if not loses_exception(each, clause)]
+            found = [each for each in self.of_clause(said, asks=asks) if not loses_limit(each.claim, clause.text)]
             statements = [*filter(None, map(with_hedge, found))] if clause.is_doubted else found
             yield from statements
             self.read_open(said, clause, known=[each.claim for each in statements])
@@ -312,7 +313,7 @@ class _Reader:
         return frozenset(name.casefold() for name in (*regions, *homes))
 
     def keep(self, statement: Statement) -> None:
-        key = _key(statement)
+        key = statement.identity
         if key in self.found:
             self.found[key].turns.add(statement.turn)
             return
@@ -336,7 +337,7 @@ class _Reader:
             entities=tuple(self.entities()),
             facts=tuple(map(self.fact, facts)),
             relationships=tuple(self.relationships(facts)),
-            preferences=tuple(_preferences(facts, {turn.index for turn, _ in self.spoken if turn.role == "user"})),
+            preferences=tuple(self.preferences(facts)),
         )
 
     def entities(self) -> Iterator[ExtractedEntity]:
@@ -376,6 +377,13 @@ class _Reader:
             evidence=tuple(sorted(found.turns)),
         )
 
+    def preferences(self, facts: Sequence[_Found]) -> Iterator[ExtractedPreference]:
+        users_turns = {turn.index for turn, _ in self.spoken if turn.role == "user"}
+        for found in facts:
+            if turns := tuple(sorted(found.turns & users_turns)):
+                for topic, value in preference_of(found.statement).items():
+                    yield ExtractedPreference(topic=topic, value=value, fact=found.number, evidence=turns)
+
     def relationships(self, facts: Sequence[_Found]) -> Iterator[ExtractedRelationship]:
         for found in facts:
             statement = found.statement
@@ -390,15 +398,3 @@ class _Reader:
                     certainty=statement.certainty,
                     evidence=tuple(sorted(found.turns)),
                 )
-
-
-def _key(statement: Statement) -> object:
-    return normalize_claim(statement.claim), statement.valid_from, statement.valid_to
-
-
-def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[ExtractedPreference]:
-    """Yield the preferences that users state about themselves."""
-    for found in facts:
-        turns = tuple(sorted(found.turns & users_turns))
-        for topic, value in preference_of(found.statement).items() if turns else ():
-            yield ExtractedPreference(topic=topic, value=value, fact=found.number, evidence=turns)

@@ -258,6 +258,8 @@ def read_meaning(claim: str) -> ClaimReading:
     parts = read_claim(claim)
     ends = [parts] if parts is not None and parts.is_end else []
     ends += read_ends(claim)
+    # what users drop, their teams use no more
+    ends += [replace(each, subject=f"{each.subject}'s team") for each in ends if each.key == ("the user", "uses")]
     return ClaimReading(parts=parts, ends=tuple(ends), ended_claims=denied_claims(claim))
 
 

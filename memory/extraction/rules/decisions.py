@@ -29,7 +29,8 @@ _SETTLED = re.compile(
     rf"| just| finally)? "
     rf"(?P<verb>(?:go(?:ing)?|went|stick(?:ing)?|stay(?:ing)?|stuck|start(?:ing)?|gone) with(?! {_COMPANY})|use"
     r"|switch(?:ed|ing)? (?:over )?to|mov(?:e|ed|ing) to"
-    r"|migrat(?:e|ed|ing) to|settled on|agreed on|agreed to|agreed|decided on|decided to|decided against|decided"
+    r"|migrat(?:e|ed|ing) to|(?:up|down)grad(?:e|ed|ing) to"
+    r"|settled on|agreed on|agreed to|agreed|decided on|decided to|decided against|decided"
     r"|picked|chose"
     r"|opted for|pinned|disabled|enabled|capped|limited|removed|named|keep|dropped|are dropping|drop|dropping|ditched"
     r"|ditching|replaced|replacing|replace|standardi[sz](?:ed|ing) on"
@@ -160,7 +161,8 @@ def _decision(said: ClauseContext, rest: str) -> Statement | None:
 
 
 _PAST_VERBS = re.compile(
-    r"(?:went with|switched(?: over)? to|moved to|migrated to|settled on|agreed on|agreed to|agreed|decided on"
+    r"(?:went with|switched(?: over)? to|moved to|migrated to|(?:up|down)graded to"
+    r"|settled on|agreed on|agreed to|agreed|decided on"
     r"|decided to"
     r"|decided against|decided|picked|chose|opted for|pinned|disabled|enabled|capped|limited|removed|named|dropped"
     r"|ditched|replaced|standardi[sz]ed on|went for|adopted|stuck with"
@@ -172,13 +174,14 @@ _TO_BASE = (
     (re.compile(r"^are "), ""),
     (re.compile(r"^going\b"), "go"),
     (re.compile(r"^(switch|stick|stay|start|aim|target|go|ditch)ing\b"), r"\1"),
-    (re.compile(r"^(mov|migrat|replac|tak)ing\b"), r"\1e"),
+    (re.compile(r"^(mov|migrat|replac|tak|upgrad|downgrad)ing\b"), r"\1e"),
     (re.compile(r"^standardi([sz])ing\b"), r"standardi\1e"),
     (re.compile(r"^dropping\b"), "drop"),
 )
 _SOUND = words(
     "standardize standardise use go stick stay start switch move migrate keep drop ditch replace adopt pin aim target "
-    "settle postpone delay ship skip set limit cap meet hire rename take upgrade change bump raise lower book not"
+    "settle postpone delay ship skip set limit cap meet hire rename take upgrade downgrade change bump raise lower "
+    "book not"
 )
 
 
@@ -188,7 +191,7 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     is_past = _PAST_VERBS.fullmatch(verb) is not None
     is_plan = (
         match["lets"] is not None
-        or verb in ("go with", "settle on", "stick with", "stick to", "stay with")
+        or verb in ("drop", "ditch", "go with", "settle on", "stick with", "stick to", "stay with")
         or re.search(r"ing\b|^will|^gon|^going", verb) is not None
         or re.match(r"\S+(?:'ll| will|'re| are|'m| am) ", match[0]) is not None
     )

@@ -53,6 +53,7 @@ _ENDING = (
     (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER}))?")),
     (_PARTNERS, _compile(rf"{_HAS}left (?:their|his|her) (?:{_PARTNER}){_ANYTHING}")),
     (("uses",), _compile(rf"{_HAS}stopped using {_AN}{_VALUE}")),
+    (("uses",), _compile(rf"(?:{_HAS}(?:dropped|ditched)|decided to (?:drop|ditch)) {_NAMED}{_VALUE}")),
     (("drinks",), _compile(rf"{_HAS}(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
     (
         ("takes",),
@@ -101,11 +102,13 @@ def _end(subject: str, attribute: str, value: str) -> ClaimParts:
 
 
 def ends_value(end: ClaimParts, known: ClaimParts) -> bool:
-    """Return True if an end is of whatever value is known, or names the medicine without its dose."""
+    """Return True if an end is of whatever value is known, or names a medicine or a tool without its dose or use."""
     if known.is_end or known.temporal != Temporal.CURRENT:
         return False
     if end.value == ANY:
         return not (end.attribute == "employer" and _SIDELINE.search(known.value))
+    if end.attribute == "uses":
+        return normalize_value(known.value).startswith(f"{normalize_value(end.value)} for ")
     return end.attribute == "takes" and set(normalize_value(end.value).split()) <= set(
         normalize_value(known.value).split()
     )

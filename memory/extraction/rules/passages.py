@@ -83,9 +83,10 @@ _NO_PROSE = re.compile(
 _MAY_LEAD_A_LINE = re.compile(
     r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
     r"|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
+    r"|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning|afternoon|evening|week|sprint))"
     r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing"
     r"|(?:big |good |great |some )?news|(?:i|we)(?:'ve| have)?(?: just| finally)? (?:moved|switched|changed|swapped"
-    r"|replaced|agreed|decided)(?: [\w' ]{1,30})?)\s*:\s*",
+    r"|replaced|agreed|decided|upgraded|drop(?:ped)?|ditch(?:ed)?)(?: [\w' ]{1,30})?)\s*:\s*",
     re.IGNORECASE,
 )
 

@@ -78,6 +78,19 @@ _ORDER = re.compile(
     r"|push|shift|reschedule|postpone) (?P<subject>(?:the |their )?[\w'/-]+(?: [\w'/-]+){0,4}?)"
     r" (?:(?:(?:up|down|back) )?(?:to|at) |(?=[$€£]?\d))(?P<value>\S.{0,59}?)(?P<now> now)?\.?"
 )
+_DONE = re.compile(
+    r"(?:[Tt]he user|[A-Z][\w-]+)(?:'s team)? (?:has |have )?(?P<changed>moved|set|bumped|raised|lowered|increased"
+    r"|reduced|decreased|changed|cut|pushed|shifted|rescheduled|postponed|extended|switched|renamed|upgraded|downgraded)"
+    r" (?P<subject>(?:the|their) [\w'/-]+(?: [\w'/-]+){0,4}?) (?:(?:up|down|back|out|forward) )?(?:from .{1,30}? )?to"
+    r" (?P<value>\S.{0,59}?)(?P<now> now)?\.?"
+)
+"""What somebody did to a thing that has another value since: "The user raised the timeout to 60 seconds"."""
+_RELEASED = re.compile(
+    r"(?:(?:[Tt]he user|[A-Z][\w-]+)(?:'s team)? (?:has |have )?(?P<changed>upgraded|downgraded|updated|migrated|moved"
+    r"|switched|bumped) to|(?:[Tt]he |[Oo]ur )?(?P<named>[A-Z][\w+#-]{1,20}) version is)(?P<now> now)?"
+    r" (?P<what>(?:[A-Z][\w+#-]{1,20} )?v?\d[\w.]*)(?: now)?\.?"
+)
+"""The version of what has one: "Python version is 3.12", "The user upgraded to Python 3.13"."""
 _LABELLED = re.compile(
     r"(?P<subject>(?:[Tt]he )?[\w'/-]+(?: [\w'/-]+){0,5}): (?P<value>[^\s,][^,]{0,59}?)(?:, .{1,80})?(?P<changed>(?!))?"
     r"(?P<now> now)?\.?"
@@ -110,7 +123,9 @@ _RELATIVE = re.compile(rf"(?P<on>on )?(?P<day>(?:{_WEEKDAY})|next (?:week|month)
 
 def read_quantity(claim: str) -> ClaimParts | None:
     """Return the date, time or amount that a claim says of a thing, else None."""
-    match = _CLAIM.fullmatch(claim) or _ORDER.fullmatch(claim) or _LABELLED.fullmatch(claim)
+    if match := _RELEASED.fullmatch(claim):
+        return _read_release(match)
+    match = _CLAIM.fullmatch(claim) or _ORDER.fullmatch(claim) or _DONE.fullmatch(claim) or _LABELLED.fullmatch(claim)
     if match is None or _AIM.fullmatch(match["subject"]) or _is_no_thing(_DETERMINER.sub("", match["subject"])):
         return None
     value = match["value"].lower()
@@ -135,6 +150,15 @@ def _is_no_thing(noun: str) -> bool:
     return not _NO_THINGS.isdisjoint(noun.lower().split()) or (
         is_of_relative and (named[-1].lower() in _RELATIVES or not named[-1].islower())
     )
+
+
+def _read_release(match: re.Match[str]) -> ClaimParts | None:
+    """Return the version of what a claim names; None for "upgraded to 3.13", which does not say of what."""
+    name, _, number = match["what"].rpartition(" ")
+    name = name or match["named"] or ""
+    is_change = match["changed"] is not None or match["now"] is not None
+    value = f"{name} {number.removeprefix('v')}".lower()
+    return ClaimParts(subject=name, attribute="version", value=value, is_change=is_change) if name else None
 
 
 _TURNED = re.compile(
@@ -203,7 +227,7 @@ def read_changed_quantity(said: ClauseContext) -> Iterator[Statement]:
     subject = Subject(label=said.speaker.label, rest="", voice=voice, names=(), is_third=True)
     statement = make_statement(said, subject, attribute=parts.attribute, value=parts.value, claim="")
     # what the claim is about is not the speaker's: named owners are found by their names
-    yield replace(statement, subject=parts.subject, claim=claim, is_change=parts.is_change)
+    yield replace(statement, subject=parts.subject, claim=claim, is_change=True)
 
 
 def _cut_thing(text: str) -> str:

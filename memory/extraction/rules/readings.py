@@ -42,14 +42,6 @@ class ClauseContext:
     """Names, in lower case, that are places by what was said elsewhere: homes, and what a region follows."""
 
 
-_EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
-
-
-def loses_exception(statement: Statement, clause: Clause) -> bool:
-    """Return True if the clause names an exception that the claim leaves out: "I'm vegetarian, except for fish"."""
-    return _EXCEPTION.search(clause.text) is not None and _EXCEPTION.search(statement.claim) is None
-
-
 def with_grounded_date(statement: Statement, stems: frozenset[str]) -> Statement:
     """Return the statement, without its date if the claim with the date would not be grounded in the turn."""
     if not statement.when or is_grounded(statement.claim, stems):

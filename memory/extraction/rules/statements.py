@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from memory.identity import normalize_name
+from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Temporal
 
 _OUR = re.compile(r"(?<=\b(?:col|fav))our|(?<=\bflav)our|(?<=\bneighb)our")
@@ -69,6 +69,11 @@ class Statement(ClaimParts):
     """The claims of the speaker's last turn that the statement takes back."""
     is_recent: bool = False
     """True for an event of the year before the turn, as far as the clause says when."""
+
+    @property
+    def identity(self) -> object:
+        """The claim and when it is true: statements of one identity are one fact."""
+        return normalize_claim(self.claim), self.valid_from, self.valid_to
 
 
 SINGLE = frozenset(

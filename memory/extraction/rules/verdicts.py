@@ -3,6 +3,7 @@
 import re
 
 from memory.extraction.rules.open_claims import OPEN
+from memory.extraction.rules.quantities import read_quantity
 from memory.extraction.rules.statements import Statement, is_single
 
 MAX_JUDGED = 300
@@ -27,6 +28,9 @@ _CHANGED = re.compile(r"\b(?:moved|postponed|pushed|changed|delayed|rescheduled|
 def may_be_momentary(statement: Statement) -> bool:
     """Return True for a claim that may be of the moment, unlike one about somebody's home, relatives or health."""
     kind = statement.attribute.partition(":")[0]
+    if statement.is_change or ((parts := read_quantity(statement.claim)) and parts.is_change):
+        # what it replaces may have ended already
+        return False
     if kind in _OF_ANYTHING:
         return not _CHANGED.search(statement.claim)
     return kind not in _LASTING and not is_single(statement.attribute)

@@ -5,9 +5,9 @@ two statements are compared, and a REPLACES link says how probably the later one
 when the later statement was made, and the turn that made it SUPERSEDES the fact.
 
 Only what rests on the earlier statement alone ends: an extracted fact without further evidence, learned from a short
-turn that teaches nothing else, and replaced by the same speaker, who does not far more surely replace another statement
-with it. Of "I work at Globex, parking costs 40 euros" the fact ends if the later statement speaks more of Globex than
-of parking. It happens when either of the two turns is extracted,
+turn, and replaced by the same speaker, who does not far more surely replace another statement with it; what was only
+answered to the earlier one is none. Of "I work at Globex, parking costs 40 euros" the fact of Globex ends if the later
+statement speaks more of Globex than of parking. It happens when either of the two turns is extracted,
 or by the job `find_contradictions` where they got their vectors later, in accounts that prefer new facts. A fact that
 ended so is learned again once somebody says it again, and stays ended if the turn that replaced it is erased.
 """
@@ -41,6 +41,12 @@ SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, f
         SELECT FROM memory_links AS learned JOIN memories AS other
             ON other.account_id = %(account_id)s AND other.id = learned.source_id AND other.kind = 'fact'
         WHERE learned.account_id = %(account_id)s AND learned.type = 'DERIVED_FROM' AND learned.target_id = newer.id
+    ),
+    NOT EXISTS (
+        SELECT FROM memory_links AS also JOIN memories AS other
+            ON other.account_id = %(account_id)s AND other.id = also.source_id
+        WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.id
+            AND other.kind = 'fact' AND other.id <> fact.id AND lower(other.text) <> lower(fact.text)
     )
 FROM memory_links AS link
 JOIN memories AS newer ON newer.account_id = %(account_id)s AND newer.id = link.source_id AND newer.kind = 'turn'
@@ -61,16 +67,16 @@ WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weigh
     AND NOT EXISTS (
         SELECT FROM memory_links AS stronger WHERE stronger.account_id = %(account_id)s AND stronger.type = 'REPLACES'
             AND stronger.source_id = newer.id AND stronger.weight > link.weight + %(margin)s
+            AND NOT EXISTS (
+                SELECT FROM memories AS answer
+                WHERE answer.account_id = %(account_id)s AND answer.id = stronger.target_id AND answer.kind = 'turn'
+                    AND answer.conversation_id = older.conversation_id
+                    AND answer.role <> older.role AND answer.index > older.index
+            )
     )
     AND NOT EXISTS (
         SELECT FROM memory_links AS also WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM'
             AND also.source_id = fact.id AND also.target_id <> older.id
-    )
-    AND NOT EXISTS (
-        SELECT FROM memory_links AS also JOIN memories AS other
-            ON other.account_id = %(account_id)s AND other.id = also.source_id
-        WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.id
-            AND other.kind = 'fact' AND other.id <> fact.id AND lower(other.text) <> lower(fact.text)
     )
 ORDER BY fact.id, newer.event_time, newer.id"""
 
@@ -97,6 +103,8 @@ class OutdatedFact(NamedTuple):
     replacing: str
     teaches: bool
     """True if a fact was learned from the later statement."""
+    is_alone: bool = True
+    """False if the earlier statement taught other facts as well."""
 
     @property
     def ends_at(self) -> datetime:
@@ -121,7 +129,7 @@ class OutdatedFact(NamedTuple):
             return False
         said, claimed = read_words(self.statement).content, read_words(self.claim).content
         untold = said - claimed
-        if len(untold) <= MOST_UNTOLD_WORDS:
+        if self.is_alone and len(untold) <= MOST_UNTOLD_WORDS:
             return True
         replacing = read_words(self.replacing).content
         return len(replacing & claimed) > len(replacing & untold)

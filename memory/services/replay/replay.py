@@ -76,7 +76,7 @@ MIN_WORD_SHARE = 0.25
 MIN_SIMILARITY = 0.5
 """Cosine similarity of a hit that matches the question by meaning."""
 NOTHING_SAYS_IT = "nothing_says_it"
-"""Value in `degraded`: reasoning was recalled, and none of it matches the question."""
+"""Value in `degraded`: no reasoning says the decision, whether or not any was recorded."""
 DEEPER_TIER = "deeper_tier_available"
 """Value in `degraded`: the answer is in a rationale, which a request for that tier would return."""
 
@@ -258,7 +258,7 @@ def find_decision_material(owner: Owner, query: TargetQuery, *, now: datetime) -
     reasoned = [hit for hit in hits if hit.kind == Kind.WORK_EPISODE or hit.id in record_ids]
     matching = [hit for hit in reasoned if matches_question(hit, query.request.decision)]
     if not matching:
-        return TargetMaterial(target_id=None, degraded=[*degraded, *([NOTHING_SAYS_IT] if reasoned else [])])
+        return TargetMaterial(target_id=None, degraded=[*degraded, NOTHING_SAYS_IT])
     turns: dict[UUID, RecordWithSlots] = {}
     if record_ids:
         records = read_replay_records(visible_records(owner).filter(id__in=list(record_ids.values())), merged_too=False)
@@ -267,7 +267,7 @@ def find_decision_material(owner: Owner, query: TargetQuery, *, now: datetime) -
     sources = [turns.get(record_ids[hit.id]) if hit.id in record_ids else episodes.get(hit.id) for hit in matching]
     found = [(hit, each) for hit, each in zip(matching, sources, strict=True) if each is not None]
     if not found:
-        return TargetMaterial(target_id=None, degraded=degraded)
+        return TargetMaterial(target_id=None, degraded=[*degraded, NOTHING_SAYS_IT])
     hit, best = found[0]
     reason = "; ".join(["says what was decided", *hit.reasons])
     if isinstance(best, WorkEpisode):

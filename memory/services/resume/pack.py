@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
+from memory.extraction.terms import content_words
 from memory.extraction.work_notes import NoteKind
 from memory.services.prompt_context.layout import NOTICE
 from memory.services.prompt_context.sections import CountTokens
@@ -28,6 +29,9 @@ UNCOMPARED_SECTIONS = frozenset(
 PLAIN_TYPES = frozenset({"said", "fact", NoteKind.QUESTION_OPEN.value})
 """Item types whose content an item of any other type may say as well."""
 OUTCOME = "outcome"
+PROFILE = "profile"
+ATTITUDES = frozenset({"avoids", "wants", "likes", "dislikes"})
+"""Values of preferences that only say how somebody likes a topic."""
 EQUIVALENT_TYPES: Mapping[str, frozenset[str]] = {
     NoteKind.DECISION: frozenset({NoteKind.CORRECTION, NoteKind.CONSTRAINT}),
     NoteKind.CORRECTION: frozenset({NoteKind.DECISION}),
@@ -108,8 +112,20 @@ class ItemSelection:
 
 
 def keep_heaviest(items: Sequence[PacketItem]) -> list[PacketItem]:
-    """Return as many items as are processed: no packet has room for more, and each is compared with others."""
+    """Return as many items as are processed: no packet has room for more, and each is compared with others.
+
+    Preferences that a rule says in words ("commit .env.local: avoids") are left out.
+    """
+    rules = [each.words for each in items if each.section == PacketSection.CONSTRAINTS and each.item_type != PROFILE]
+    items = [each for each in items if each.item_type != PROFILE or not is_said(each, rules)]
     return sorted(items, key=lambda item: (-item.weight, *tie_breaker(item)))[:MAX_CONSIDERED_ITEMS]
+
+
+def is_said(preference: PacketItem, rules: Sequence[frozenset[str]]) -> bool:
+    """Return True if one of the rules, given by their words, has all words of the topic that somebody likes or not."""
+    topic, _, attitude = preference.text.rpartition(": ")
+    words = content_words(topic)
+    return attitude in ATTITUDES and bool(words) and any(words <= rule for rule in rules)
 
 
 def render_packet(items: Sequence[PacketItem], max_tokens: int, *, count: CountTokens) -> RenderedPacket:
@@ -151,10 +167,13 @@ def covers_item(shown: PacketItem, item: PacketItem) -> bool:
     """Return True if a reader of `shown` does not need `item`.
 
     Most of its words and all that it names stand in `shown`, and both deny something or neither does. An item of
-    another type says something else, unless it is plain; a distinct item must be said in the same words.
+    another type says something else, unless it is plain or says the same words in the same section; a distinct item
+    must be said in the same words.
     """
     if item.section in UNCOMPARED_SECTIONS:
         return False
+    if item.plain_text == shown.plain_text and item.section in (shown.section, PacketSection.EVIDENCE):
+        return not item.is_distinct or shown.item_type == item.item_type
     is_same_type = shown.item_type == item.item_type
     if item.is_distinct:
         is_within_outcome = shown.item_type == OUTCOME and item.plain_text in shown.plain_text

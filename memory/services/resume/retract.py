@@ -23,6 +23,8 @@ MIN_SHARED_WORDS = 2
 """Words that two items share at least: one word alone may be what all of the work is about."""
 RETRACTING_TYPES = frozenset({NoteKind.CORRECTION.value, NoteKind.DECISION.value, NoteKind.REJECTION.value})
 RETRACTABLE_TYPES = frozenset({NoteKind.DECISION.value, NoteKind.NEXT_STEP.value, "said"})
+CHANGEABLE_TYPES = RETRACTABLE_TYPES | {NoteKind.CONSTRAINT.value, "fact"}
+"""Types of items that may set a date or an amount which a later one changes."""
 RESOLVING_TYPES = frozenset({NoteKind.RESULT.value, NoteKind.DECISION.value})
 RESOLVABLE_TYPES = frozenset({NoteKind.BLOCKER.value, NoteKind.NEXT_STEP.value})
 
@@ -42,7 +44,8 @@ _MOVES = re.compile(
 _NOW = re.compile(r"\b(?:now|from now on|as of today)\b", re.IGNORECASE)
 # words of a sentence that sets a date or an amount, besides what it is about
 _SETTING_WORDS = content_words(
-    "date time day week month deadline go going take make set move change use have book plan fine good agreed please "
+    "date time day week month deadline due first expire go going take make set move change use have book plan fine "
+    "good agreed please "
     "monday tuesday wednesday thursday friday saturday sunday today tomorrow"
 )
 _NOT_YET = re.compile(r"\b(?:not|yet|still|until|waiting|pending|no|if|once|when)\b|n't\b", re.IGNORECASE)
@@ -140,13 +143,20 @@ def changes_value(later: PacketItem, item: PacketItem) -> bool:
 
     An example is "we move the party to 18 March" after "let's go with 11 March".
     """
-    if item.item_type not in RETRACTABLE_TYPES or item.position >= later.position or not sets_other_value(later, item):
+    if item.item_type not in CHANGEABLE_TYPES or not is_earlier(item, later) or not sets_other_value(later, item):
         return False
     names = capitalized_names(item.text)
     if _MOVES.search(later.text) is None and not names <= capitalized_names(later.text):
         return False
     about = subject_words(item)
     return not about or len(about & later.words) >= MIN_UNDONE_SHARE * len(about)
+
+
+def is_earlier(item: PacketItem, later: PacketItem) -> bool:
+    """Return True if the item was said before the other; facts, which stand before notes, by the time."""
+    if item.item_type == "fact" and item.event_time and later.event_time:
+        return item.event_time < later.event_time
+    return item.position < later.position
 
 
 def sets_other_value(later: PacketItem, item: PacketItem) -> bool:

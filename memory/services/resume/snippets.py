@@ -16,7 +16,9 @@ from memory.extraction.terms import capitalized_names, content_words, specific_t
 from memory.extraction.work_notes import (
     NoteKind,
     depends_on_previous,
+    is_errand,
     is_instruction,
+    is_still_open,
     kind_of,
     strip_opener,
     work_sentences,
@@ -213,7 +215,7 @@ def section_of_snippet(snippet: Snippet) -> PacketSection:
     if snippet.note == NoteKind.CONSTRAINT:
         return PacketSection.CONSTRAINTS
     is_open = snippet.note in OPEN_NOTES and (
-        snippet.is_recorded or snippet.is_fresh or snippet.note == NoteKind.BLOCKER
+        snippet.is_recorded or snippet.is_fresh or snippet.note == NoteKind.BLOCKER or is_still_open(snippet.text)
     )
     return PacketSection.OPEN_ENDS if is_open else PacketSection.EVIDENCE
 
@@ -307,7 +309,7 @@ def note_kind_by_role(role: str, sentence: str) -> NoteKind | None:
     is_user_instruction = (
         role == "user" and note in (None, NoteKind.RESULT, NoteKind.NEXT_STEP) and is_instruction(sentence)
     )
-    return NoteKind.DECISION if is_user_instruction else note
+    return NoteKind.DECISION if is_user_instruction and not is_errand(sentence) else note
 
 
 def is_uninformative(sentence: str, note: NoteKind | None) -> bool:

@@ -3,7 +3,8 @@
 Failures are the same if tool and normalized error (`extraction.tool_calls`) are. They are counted for one holder in one
 channel, over all of its conversations, whenever one of these has ended with such a failure. The strategy also says what
 helped: what succeeded afterwards in the same conversations. Errors are encrypted in the records of calls; the strategy
-quotes the normalized error, without secrets.
+quotes the normalized error, without secrets. If nothing did, the next success of the tool in another ended conversation
+says what helped.
 """
 
 from collections import Counter, defaultdict
@@ -87,13 +88,17 @@ def learn_from_failures(sources: Sequence[WorkSource], *, now: datetime) -> Coun
 
 
 def find_failed_tools(sources: Sequence[WorkSource]) -> list[FailedTool]:
-    """Return the tools that failed with an error in the conversations among the sources, for their holders."""
+    """Return the tools that failed with an error in the conversations among the sources, for their holders.
+
+    Those that succeeded are among them where a strategy says that nothing has helped so far.
+    """
     owners = {source.row.pk: source.owner for source in sources}
     conversations = group_by_account(source.row for source in sources if isinstance(source.row, Conversation))
     found: dict[FailedTool, None] = {}
     for account_id, rows in conversations.items():
         by_id = {row.conversation_id: owners[row.pk] for row in rows}
-        calls = failed_calls(account_id).filter(conversation_id__in=list(by_id))
+        calls = failed_calls(account_id) | successful_calls(account_id).filter(tool_name__in=helpless_tools(account_id))
+        calls = calls.filter(conversation_id__in=list(by_id))
         columns = ("agent_id", "user_id", "conversation_id", "tool_name")
         for agent_id, user_id, conversation_id, tool_name in calls.order_by().values_list(*columns).distinct():
             owner = by_id[conversation_id]
@@ -104,6 +109,16 @@ def find_failed_tools(sources: Sequence[WorkSource]) -> list[FailedTool]:
 
 def failed_calls(account_id: UUID) -> Any:
     return ToolInvocation.objects.filter(account_id=account_id, success=False, error_message__isnull=False)
+
+
+def successful_calls(account_id: UUID) -> Any:
+    return ToolInvocation.objects.filter(account_id=account_id, success=True)
+
+
+def helpless_tools(account_id: UUID) -> list[str]:
+    """Return the tools of which a strategy says that nothing has helped."""
+    rows = Strategy.objects.filter(account_id=account_id, source=FAILURE_SOURCE, description=NOTHING_HELPED)
+    return [name for names in rows.values_list("tool_sequence", flat=True) for name in names]
 
 
 def lessons_of_tool(failed: FailedTool) -> Iterator[FailureLesson]:
@@ -118,7 +133,7 @@ def lessons_of_tool(failed: FailedTool) -> Iterator[FailureLesson]:
     for error, same in repeated.items():
         conversation_ids = frozenset(each.conversation_id for each in same)
         draft = StrategyDraft(
-            description=describe_help(failed.tool_name, same, calls),
+            description=describe_help(failed, same, calls),
             context_pattern=f"{failed.tool_name} fails with “{error}”",
             tool_sequence=[failed.tool_name],
             conversation_id=same[0].conversation_id,
@@ -166,9 +181,13 @@ def read_calls(failed: FailedTool, failures: Sequence[Failure]) -> dict[str, lis
 
 
 def describe_help(
-    tool_name: str, failures: Sequence[Failure], calls: dict[str, list[tuple[UUID, str, bool | None]]]
+    failed: FailedTool, failures: Sequence[Failure], calls: dict[str, list[tuple[UUID, str, bool | None]]]
 ) -> str:
-    """Return what to do about these failures: what helped most often, or that nothing helped."""
+    """Return what to do about these failures: what helped most often, or that nothing helped.
+
+    What succeeded in the same conversations comes before what was called before a success in a later one.
+    """
+    tool_name = failed.tool_name
     failed_ids = {failure.id for failure in failures}
     repeated: Counter[tuple[str, ...]] = Counter()
     instead: Counter[str] = Counter()
@@ -182,13 +201,40 @@ def describe_help(
             elif later:
                 instead[later[0]] += 1
     for steps, _ in repeated.most_common(1):
-        if not steps or not are_plain(steps):
-            return CALLED_AGAIN
-        return f"{FAILED} First {', then '.join(map(name_step, steps))}, then call it again: that worked."
+        return describe_repetition(steps)
     for name, _ in instead.most_common(1):
         if are_plain([name]):
             return f"{FAILED} Instead, {name_step(name)}: that worked afterwards."
-    return NOTHING_HELPED
+    steps_later = find_later_success(failed, failures)
+    return NOTHING_HELPED if steps_later is None else describe_repetition(steps_later)
+
+
+def describe_repetition(steps: Sequence[str]) -> str:
+    if not steps or not are_plain(steps):
+        return CALLED_AGAIN
+    return f"{FAILED} First {', then '.join(map(name_step, steps))}, then call it again: that worked."
+
+
+def find_later_success(failed: FailedTool, failures: Sequence[Failure]) -> tuple[str, ...] | None:
+    """Return the last steps before the first success of the tool in a later ended conversation of the holder.
+
+    Returns None if the tool did not succeed since the latest failure.
+    """
+    owner = failed.owner
+    ended = Conversation.objects.filter(
+        filter_by_holder(owner), account_id=owner.account_id, channel=owner.channel, ended_at__isnull=False
+    )
+    successes = successful_calls(owner.account_id).filter(called_for(owner)).order_by("timestamp", "id")
+    since = max(failure.timestamp for failure in failures)
+    later = successes.filter(timestamp__gte=since, conversation_id__in=ended.values("conversation_id"))
+    first = later.filter(tool_name=failed.tool_name).first()
+    if first is None:
+        return None
+    before = successes.filter(conversation_id=first.conversation_id, timestamp__lte=first.timestamp)
+    names = list(
+        before.exclude(tool_name=failed.tool_name).reverse().values_list("tool_name", flat=True)[:MAX_CALLS_AFTER]
+    )
+    return tuple(dict.fromkeys(reversed(names)))[-MAX_STEPS:]
 
 
 def name_step(tool_name: str) -> str:

@@ -156,6 +156,15 @@ def test_other_claims_have_no_parts(claim: str) -> None:
         ("The pool size is 10", "The user asks to bump the pool size to 20"),
         ("Retries: 4 with backoff", "Retries: 6 with backoff"),
         ("Line length is 96", "Line length is 88"),
+        ("The request timeout is 30 seconds", "The user raised the request timeout to 60 seconds"),
+        ("The request timeout is 30 seconds", "The user lowered the request timeout from 30 to 20 seconds"),
+        ("The docs server runs on port 8137", "The user moved the docs server to port 8200"),
+        ("The demo is on 4 May", "The user's team pushed the demo back to 9 May"),
+        ("Python version is 3.12", "The user upgraded to Python 3.13"),
+        ("The Node version is 20", "The user's team has moved to Node 22"),
+        ("The user upgraded to Python 3.12", "The Python version is now 3.13"),
+        ("The user's team uses Redis for the job queue", "The user dropped Redis"),
+        ("The user uses Kafka", "The user decided to drop Kafka"),
     ],
 )
 def test_a_later_claim_replaces_what_it_contradicts(old: str, new: str) -> None:
@@ -229,6 +238,16 @@ def test_a_later_claim_replaces_what_it_contradicts(old: str, new: str) -> None:
         ("The user's phone number is 0113 496 0000", "The user's mobile number is 07700 900456"),
         ("The user's phone number is 07700 900123", "Ana's phone is 07700 900456"),
         ("Ana is married to Eva", "Ana is married"),
+        ("The request timeout is 30 seconds", "The user raised the upload timeout to 60 seconds"),
+        ("The request timeout is 30 seconds", "The user raised the request timeout to the maximum"),
+        ("The dev server runs on port 8137", "The user moved the docs server to port 8200"),
+        ("The first release is on 4 May", "The user moved the second release to 9 May"),
+        ("The Node version is 20", "The user upgraded to Python 3.13"),
+        ("Python version is 3.12", "The user moved to Porto"),
+        ("The user's team uses Redis for the job queue", "The user dropped Redis for sessions"),
+        ("The user's team uses Redis for the job queue", "The user dropped Kafka"),
+        ("The user's team uses RedisInsight for debugging", "The user dropped Redis"),
+        ("Ana uses Redis for the job queue", "The user dropped Redis"),
     ],
 )
 def test_claims_that_may_both_hold_stay_side_by_side(old: str, new: str) -> None:
@@ -270,6 +289,12 @@ def test_claims_in_other_words_mean_the_same(one: str, other: str, same: bool) -
         ("Our batch size is 64, not 32.", "The user's batch size is 64", "The batch size is 32"),
         ("The standup is at 9:30 instead of 10:30.", "The standup is at 9:30", "The standup is at 10:30"),
         ("The demo was moved to Friday.", "The demo was moved to 19 May 2023", "The demo is on 18 May"),
+        ("We upgraded to Node 22.", "The user upgraded to Node 22", "The Node version is 20"),
+        (
+            "We moved the dev server to port 8200, 8137 clashes with the docs.",
+            "The user moved the dev server to port 8200",
+            "The dev server runs on port 8137",
+        ),
         ("We switched from Postgres to MySQL.", "The user switched from Postgres to MySQL", "The user uses Postgres"),
     ],
 )

@@ -62,6 +62,35 @@ def test_prohibitions_keep_their_exceptions_and_what_they_hold_for(text: str, cl
     assert claims(text) == [claim]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use tabs, not spaces, in Makefiles.",
+        "Put secrets in Vault, never in env files, on staging.",
+        "Use ruff, for the new services.",
+        "Use pnpm, not npm (only in the web folder).",
+        "Let's go with Postgres, for the billing service.",
+    ],
+)
+def test_an_order_without_the_place_for_which_it_holds_is_no_claim(text: str) -> None:
+    assert claims(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Use tabs in Makefiles, not spaces.", "The user asks to use tabs in Makefiles, not spaces"),
+        ("Put secrets in Vault, never in env files.", "The user asks to put secrets in Vault, never in env files"),
+        ("Use pnpm, not npm, it is faster.", "The user asks to use pnpm, not npm"),
+        ("From now on, use pnpm, not npm.", "The user asks to use pnpm, not npm"),
+        ("Use pnpm, not npm, if in doubt.", "The user asks to use pnpm, not npm"),
+        ("The pool size is 45, on staging.", "The pool size is 45"),
+    ],
+)
+def test_what_limits_no_order_does_not_cost_its_claim(text: str, claim: str) -> None:
+    assert claims(text) == [claim]
+
+
 def test_what_is_missing_is_no_wish_where_it_is_a_reason() -> None:
     assert claims("no milk in the house so water it is") == []
     assert claims("no emojis in commit messages, it is a rule") == ["The user asks for no emojis in commit messages"]

@@ -9,6 +9,7 @@ from memory.extraction.work_notes import (
     NoteKind,
     depends_on_previous,
     find_notes,
+    is_errand,
     is_instruction,
     kind_of,
     work_sentences,
@@ -26,6 +27,16 @@ from tests.properties import examples
         ("A second tank is too expensive.", NoteKind.REJECTION),
         ("We can't start until the valve is here.", NoteKind.BLOCKER),
         ("I'm waiting for the key.", NoteKind.BLOCKER),
+        ("The old pump is too slow, 95 seconds for a bucket.", None),
+        ("The old pump is too slow for 40 roses.", NoteKind.REJECTION),
+        ("The inspection moved to 11 December.", NoteKind.DECISION),
+        ("The pump moved to the cellar.", NoteKind.RESULT),
+        ("The colour of the fence is still open, ask Ilse.", NoteKind.NEXT_STEP),
+        ("Still open: the fence and the gate.", NoteKind.NEXT_STEP),
+        ("Open points: the fence and the gate.", NoteKind.NEXT_STEP),
+        ("The garden is open on Sundays.", None),
+        ("Both pumps ran.", NoteKind.RESULT),
+        ("Both dogs ran to the gate.", None),
         ("Never water them at noon.", NoteKind.CONSTRAINT),
         ("The budget is 400 euros.", NoteKind.CONSTRAINT),
         ("Don't touch the old pipes.", NoteKind.CONSTRAINT),
@@ -67,6 +78,22 @@ def test_the_kind_of_a_sentence_is_recognized_by_its_form(sentence: str, kind: N
 def test_a_wish_about_manner_is_not_an_instruction() -> None:
     assert is_instruction("Make it two metres longer.")
     assert not is_instruction("Make it nice.")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Run the pump.", True),
+        ("Please stop the pump, then again.", True),
+        ("Run the pump with 2 bar.", False),
+        ("Always stop the pump first.", False),
+        ("Stop the pump before you open the valve.", False),
+        ("Use the red pump.", False),
+        ("The pump runs.", False),
+    ],
+)
+def test_an_errand_is_over_once_it_is_done(sentence: str, *, expected: bool) -> None:
+    assert is_errand(sentence) is expected
 
 
 def test_a_sentence_without_a_subject_depends_on_the_previous_one() -> None:

@@ -108,6 +108,23 @@ def test_plain_settings_and_what_says_that_it_changed_are_kept_and_measurements_
     assert kept("My eyes are like two boiled sweets today.") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Batch size is 1000 now, not 500.", "Batch size is 1000"),
+        ("We raised the request timeout to 60 seconds.", "The user raised the request timeout to 60 seconds"),
+        ("We upgraded to Node 22.", "The user upgraded to Node 22"),
+    ],
+)
+def test_what_replaces_another_value_is_not_judged_though_that_one_is_not_known(text: str, claim: str) -> None:
+    assert kept(text, keeps=[]) == [claim]
+
+
+@pytest.mark.parametrize("text", ["Batch size is 1000.", "We raised the flag to the top.", "We moved to 2 tables."])
+def test_what_replaces_nothing_is_judged(text: str) -> None:
+    assert kept(text, keeps=[]) == []
+
+
 def test_what_changes_another_fact_and_what_it_changes_are_not_judged() -> None:
     said = ("The staging db runs on pg 15.", "Correction: the staging db runs on pg 16 now.")
     chunk = Chunk(turns=[turn(text, index=index) for index, text in enumerate(said)])

@@ -18,6 +18,7 @@ from memory.services.facts.store import read_visible_history
 from memory.services.memories.links import REPLACES, NewLink, insert_links
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.knowledge import TURN_TIME, extract_all, say_sentences
+from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -82,7 +83,6 @@ def test_it_ends_too_where_the_earlier_statement_is_extracted_last(user: Owner) 
         pytest.param([EARLIER], "Is standup at ten now?", "", SURE_REPLACEMENT, id="a question"),
         pytest.param([EARLIER], "Is standup at ten now? Thanks!", "", SURE_REPLACEMENT, id="a question and thanks"),
         pytest.param([f"{EARLIER} Coffee costs 3 euros."], COFFEE, "", SURE_REPLACEMENT, id="other words of it"),
-        pytest.param([f"{EARLIER} I live in Porto."], LATER, "", SURE_REPLACEMENT, id="two facts of one turn"),
         pytest.param([EARLIER, EARLIER], LATER, "", SURE_REPLACEMENT, id="it was said twice"),
         pytest.param([f"{EARLIER} {'It rained and rained. ' * 12}"], LATER, "", SURE_REPLACEMENT, id="a long turn"),
     ],
@@ -93,6 +93,50 @@ def test_it_holds_on_unless_its_statement_was_surely_replaced(
     replace_statement(user, *earlier, later=later, name=name, weight=weight)
 
     assert Fact.objects.get(text=CLAIM).status == "active"
+
+
+@pytest.mark.parametrize(
+    ("later", "statuses"),
+    [
+        (LATER, {CLAIM: "superseded", "The user lives in Porto": "active"}),
+        ("packed the boxes, goodbye Porto", {CLAIM: "active", "The user lives in Porto": "superseded"}),
+        ("packed the boxes at last, what a day", {CLAIM: "active", "The user lives in Porto": "active"}),
+    ],
+)
+def test_of_two_facts_of_one_turn_the_one_that_the_later_statement_speaks_of_ends(
+    user: Owner, later: str, statuses: dict[str, str]
+) -> None:
+    replace_statement(user, f"{EARLIER} I live in Porto.", later=later)
+
+    assert dict(Fact.objects.values_list("text", "status")) == statuses
+
+
+@pytest.mark.parametrize(
+    ("role", "conversation_id", "status"),
+    [
+        pytest.param("assistant", "day-0", "superseded", id="the answer to it"),
+        pytest.param("user", "day-0", "active", id="the speaker again"),
+        pytest.param("assistant", "other", "active", id="an answer to something else"),
+    ],
+)
+def test_an_answer_that_repeats_the_statement_is_no_other_statement(
+    user: Owner, role: str, conversation_id: str, status: str
+) -> None:
+    say_one(user, EARLIER, days=0)
+    again = say(
+        user, turn("Got it, 9:15 for the standup.", role=role, timestamp=TURN_TIME), conversation_id=conversation_id
+    )
+    extract_all(NOW)
+    say_one(user, LATER, days=30)
+    link(user)
+    later = Turn.objects.get(text=LATER)
+    insert_links(
+        user.account_id, [NewLink(source_id=later.id, type=REPLACES, target_id=again.turns[0].id, weight=0.99)]
+    )
+
+    extract_all(NOW)
+
+    assert Fact.objects.get(text=CLAIM).status == status
 
 
 @pytest.mark.parametrize(("weight", "status"), [(0.99, "active"), (0.7, "superseded")])

@@ -86,6 +86,16 @@ def test_an_unknown_decision_has_an_empty_replay(owner: Owner) -> None:
     assert (found.target_id, item_texts(found), found.tokens) == (None, [], 0)
 
 
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["with other records", "without records"])
+def test_a_replay_says_that_nothing_says_the_decision(owner: Owner, *, is_recorded: bool) -> None:
+    if is_recorded:
+        record_decision(owner, "Use the blue paint for the fence.")
+
+    found = ask_decision(owner, "boiler valve brass")
+
+    assert (found.target_id, "nothing_says_it" in found.degraded) == (None, True)
+
+
 def test_shared_function_words_do_not_match_a_question(owner: Owner) -> None:
     record_decision(owner, "The fence has the blue paint, which the neighbour has chosen.")
 

@@ -46,6 +46,14 @@ def outcome_lines(turns: Sequence[ResumedTurn]) -> list[str]:
         (["assistant: I wrote to the shop. No answer came back yet."], "succeeded: I wrote to the shop."),
         (["assistant: The pump came. It was installed."], "succeeded: The pump came. It was installed."),
         (["user: Is the pump installed", "tool: The pump is installed."], ""),
+        (
+            ["assistant: Migration 12 failed: timeout.", "assistant: Both migrations ran."],
+            "succeeded: Both migrations ran.",
+        ),
+        (
+            ["assistant: Migration 12 failed: timeout.", "user: The demo moved to 11 May."],
+            "failed: Migration 12 failed: timeout.",
+        ),
         (["assistant: It's done."], ""),
     ],
     ids=[
@@ -58,6 +66,8 @@ def outcome_lines(turns: Sequence[ResumedTurn]) -> list[str]:
         "a blocker",
         "leaning",
         "asked",
+        "mended since",
+        "a date that moved",
         "nothing to lean on",
     ],
 )

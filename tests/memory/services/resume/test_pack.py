@@ -1,12 +1,13 @@
 """Tests for packing: which items say the same, and which of two is shown."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from memory.services.resume.items import EPOCH, NOTES, PacketItem, PacketSection
-from memory.services.resume.pack import covers_item, render_packet
+from memory.services.resume.pack import covers_item, keep_heaviest, render_packet
 from memory.tokens import estimate_tokens
 
 
@@ -44,6 +45,33 @@ def test_an_item_that_denies_or_names_something_else_is_not_covered(shown: str, 
 )
 def test_an_item_with_the_same_content_in_other_words_is_covered(shown: str, other: str) -> None:
     assert covers_item(make_item(shown), make_item(other))
+
+
+def test_the_same_words_are_shown_once_whatever_they_are_taken_for() -> None:
+    step = make_item("I will look at the export.", item_type="next_step")
+    assert covers_item(make_item("I will look at the export!", item_type="result"), step)
+    assert not covers_item(make_item("I will look at the import.", item_type="result"), step)
+
+
+def test_an_open_end_is_shown_although_the_evidence_says_the_same_words() -> None:
+    text = "The fence is still open."
+    end = replace(make_item(text, item_type="next_step"), section=PacketSection.OPEN_ENDS)
+    assert not covers_item(make_item(text, item_type="result"), end)
+    assert covers_item(end, make_item(text, item_type="result"))
+
+
+def test_a_preference_that_a_rule_says_in_words_is_left_out() -> None:
+    rule, avoided, other, style = (
+        replace(make_item(text, item_type=item_type), section=PacketSection.CONSTRAINTS)
+        for text, item_type in (
+            ("The user asks never to commit .env.local", "fact"),
+            ("commit .env.local: avoids", "profile"),
+            ("commit secrets: avoids", "profile"),
+            ("commit: short", "profile"),
+        )
+    )
+    assert keep_heaviest([rule, avoided, other, style]) == sorted([rule, other, style], key=lambda each: each.text)
+    assert keep_heaviest([avoided]) == [avoided]
 
 
 @pytest.mark.parametrize(("item_type", "is_kept"), [("decision", True), ("said", False), ("blocker", True)])

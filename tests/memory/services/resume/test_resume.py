@@ -112,6 +112,23 @@ def test_turns_without_records_fill_the_sections(owner: Owner) -> None:
     assert [item.text for item in found.items_in(PacketSection.OPEN_ENDS)] == ["I am waiting for the spade of Ana."]
 
 
+def test_orders_that_are_carried_out_are_no_decisions_and_what_is_said_to_be_open_is_an_open_end(owner: Owner) -> None:
+    said = (
+        "Run the migration.",
+        "Stop the reporting job, then again.",
+        "Use batches of 500.",
+        "CHF rounding is still open.",
+    )
+    filler = [turn(f"Table {name} has rows.") for name in ("one", "two", "three", "four", "five")]
+    say(owner, *(turn(each) for each in said), *filler)
+
+    packet = resume_work(owner, ResumeRequest(conversation_id="c1"), now=NOW)
+
+    decided = [item.text for item in packet.items if item.item_type == "decision"]
+    assert decided == ["Use batches of 500."]
+    assert [item.text for item in packet.items_in(PacketSection.OPEN_ENDS)] == ["CHF rounding is still open."]
+
+
 def test_a_retracted_decision_is_left_out(owner: Owner) -> None:
     say(owner, turn("We go with red roses by the wall."), turn("Forget the red roses by the wall, tulips are cheaper."))
 

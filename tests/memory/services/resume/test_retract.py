@@ -1,6 +1,7 @@
 """Tests for retractions: retracted items are dropped, items that merely resemble them are kept."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -92,6 +93,24 @@ def test_a_later_decision_retracts_the_one_it_undoes(first: str, later: str) -> 
 )
 def test_decisions_about_different_things_are_both_kept(first: str, later: str) -> None:
     assert kept_texts(first, later) == [first, later]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "is_kept"),
+    [
+        ("The first release is due on 4 December.", "The release moved to 11 December.", False),
+        ("The first release is due on 4 December.", "The release moved to 4 December.", True),
+        ("The first release is due on 4 December.", "The demo moved to 11 December.", True),
+    ],
+)
+@pytest.mark.parametrize("item_type", ["constraint", "fact"])
+def test_a_rule_with_a_date_holds_until_the_date_moves(
+    item_type: str, earlier: str, later: str, *, is_kept: bool
+) -> None:
+    rule = replace(make_item(0, earlier), item_type=item_type)
+
+    assert (earlier in kept_texts(rule, make_item(1, later))) is is_kept
+    assert earlier in kept_texts(make_item(0, later), replace(make_item(1, earlier), item_type=item_type))
 
 
 def test_repeats_of_a_retracted_item_are_dropped_too() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -135,6 +136,39 @@ def test_a_known_failure_learns_later_what_helped_and_is_stored_once(owner: Owne
     assert strategy.description.endswith("First refresh the token (refresh_token), then call it again: that worked.")
     assert strategy.text.endswith(strategy.description)
     assert strategy.version == 2
+
+
+def succeed_later(owner: Owner, *names: str, conversation_id: str = "c2") -> None:
+    for number, name in enumerate(names):
+        at = NOW + timedelta(minutes=number)
+        invoke(owner, name, conversation_id=conversation_id, success=True, now=at, timestamp=at)
+
+
+def test_a_success_in_a_later_conversation_without_a_failure_says_what_helped(owner: Owner) -> None:
+    fail(owner, times=3)
+    end(owner)
+    assert descriptions() == [NOTHING_HELPED]
+    succeed_later(owner, "refresh_token", "deploy_app")
+
+    end(owner, "c2")
+
+    assert descriptions() == [f"{FAILED} First refresh the token (refresh_token), then call it again: that worked."]
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields"),
+    [("upload_archive", {}), ("deploy_app", {"agent_id": "planner"}), ("deploy_app", {"channel": "atlas"})],
+    ids=["another tool", "another agent", "another channel"],
+)
+def test_a_later_success_of_something_else_says_nothing(owner: Owner, tool: str, fields: dict[str, Any]) -> None:
+    fail(owner, times=3)
+    end(owner)
+    other = replace(owner, **fields)
+    succeed_later(other, tool)
+
+    end(other, "c2")
+
+    assert descriptions() == [NOTHING_HELPED]
 
 
 def test_a_correction_by_staff_is_kept(owner: Owner) -> None:

@@ -296,7 +296,7 @@ def test_a_conversation_reopened_since_it_was_read_is_skipped(owner: Owner) -> N
     assert (done.marked, done.figures, Strategy.objects.count()) == (0, Counter(), 0)
 
 
-def test_a_batch_that_teaches_nothing_takes_five_statements(
+def test_a_batch_that_teaches_nothing_takes_six_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(6):
@@ -304,7 +304,7 @@ def test_a_batch_that_teaches_nothing_takes_five_statements(
 
     batch = Batch(size=10, account_id=owner.account_id)
 
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         done = extract_patterns(next_conversation_sources(batch, now=LATER).rows, now=LATER, renew=lambda: None)
 
     assert (done.marked, done.figures) == (6, Counter(nothing_to_learn=6))

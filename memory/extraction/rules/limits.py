@@ -1,0 +1,35 @@
+"""Limits of what somebody says: exceptions, and where, when and for what an order or a decision holds.
+
+A claim that leaves them out says more than its speaker did, and is not made. What the speaker said as a whole may
+still be a claim in their own words.
+"""
+
+import re
+
+from memory.extraction.grounding import word_stems
+
+_EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
+_IS_ORDER = re.compile(r" (?:asks|decided|wants|prefers) ")
+_PLEASE = re.compile(r",? (?:please|pls|thanks|thank you)\b", re.IGNORECASE)
+_MARK = re.compile(r"\s*[,;(]\s*|\s+[-–—]+\s+")
+_LIMIT = re.compile(
+    r"(?:and |but )*(?:in|on|at|for|from|with|within|under|inside|outside|during|until|after|before|when|while|if|only"
+    r"|never|not|unless|without|except)\s"
+    r"(?!(?:now|today|here|general|future|the future|short|fact|my opinion|sure|the record|example|instance|me|least"
+    r"|last|the moment|possible|in doubt|needed|unsure|necessary|you need|there are questions|that|this|it)\b).+",
+    re.IGNORECASE,
+)
+"""A piece of a clause that says where, when or for what the rest holds, or where it does not."""
+
+
+def loses_limit(claim: str, clause: str) -> bool:
+    """Return True if the clause names a limit that the claim leaves out.
+
+    Such are the exception in "I'm vegetarian, except for fish", and the place in "Use tabs, not spaces, in Makefiles".
+    """
+    if _EXCEPTION.search(clause) and not _EXCEPTION.search(claim):
+        return True
+    if not _IS_ORDER.search(claim):
+        return False
+    said, pieces = word_stems(claim), _MARK.split(_PLEASE.sub("", clause.strip(" .!)")))
+    return len(pieces) > 1 and any(_LIMIT.match(piece) and not word_stems(piece) <= said for piece in pieces)
