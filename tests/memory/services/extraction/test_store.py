@@ -252,7 +252,7 @@ def facts_of_nameless_user(owner: Owner, *sentences: str) -> list[str]:
         (["I work for Acme.", "I was fired in 2015."], ["The user was fired in 2015", "The user works for Acme"]),
         (["I'm engaged to Sam.", "Sam and I split up."], ["The user split up with Sam"]),
         (["My cat Biscuit is 11.", "My cat died on Friday."], ["The user's cat Biscuit died"]),
-        (["I live in Oslo.", "I moved to Bergen."], ["The user moved to Bergen"]),
+        (["I live in Oslo.", "I moved to Bergen."], ["The user lives in Bergen", "The user moved to Bergen"]),
         (["I'm going to Rome on 20 December.", "The Rome trip is cancelled."], ["The Rome trip is cancelled"]),
         (
             ["My train is at 7:40 on 18 December.", "My train is at 8:10 on 18 December."],
