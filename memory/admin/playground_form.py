@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -66,7 +66,7 @@ class PlaygroundForm(AccountChoiceForm):
     )
     top_k = forms.IntegerField(label="Results", min_value=1, max_value=MAX_RESULTS, initial=conf.CONTEXT_RESULTS)
     as_of = forms.DateTimeField(
-        required=False, label="As of", help_text="Facts that were true then: YYYY-MM-DD HH:MM in UTC. Empty: now."
+        required=False, label="As of", help_text="Facts that are true then: YYYY-MM-DD HH:MM in UTC. Empty: now."
     )
     ledger = forms.ChoiceField(choices=LEDGER_CHOICES, required=False, label="What was injected already is")
     posture = forms.ChoiceField(choices=POSTURES, required=False)
@@ -92,12 +92,6 @@ class PlaygroundForm(AccountChoiceForm):
     @property
     def second_plan(self) -> list[forms.BoundField]:
         return [self[f"{name}_2"] for name in ("posture", "mode", "techniques")]
-
-    def clean_as_of(self) -> datetime | None:
-        as_of: datetime | None = self.cleaned_data["as_of"]
-        if as_of is not None and as_of > datetime.now(UTC) + CLOCK_SKEW:
-            raise ValidationError("This time is in the future. Choose a time in the past, or none for now.")
-        return as_of
 
     def plans(self) -> list[PlanSettings]:
         """Return the settings of the first plan, and of the second one if two are compared."""

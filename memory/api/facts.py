@@ -29,7 +29,7 @@ from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
 from memory.api.views import VersionedViewSet
 from memory.models import Certainty, Fact, FactVersion, Temporal
-from memory.models.facts import ValidFromSource
+from memory.models.facts import ENDED, ValidFromSource
 from memory.owner import Owner
 from memory.services.custody.single import erase_fact
 from memory.services.embedding.embed import embed_texts
@@ -68,6 +68,9 @@ class QueryFraction(serializers.FloatField):
         return float(data)
 
 
+STATUSES = [*Fact.Status.choices, (ENDED, "Ended")]
+
+
 class EditableFactFields(OwnerFields, VectorFields):
     """The fields of a fact that clients set when they store it and may correct later."""
 
@@ -80,7 +83,12 @@ class EditableFactFields(OwnerFields, VectorFields):
         help_text="Time when it became true. A new fact without it begins at `event_time`, else now. Null in a "
         "correction: it has no beginning.",
     )
-    valid_to = AwareDateTimeField(required=False, allow_null=True, help_text="Time when it ceased to be true, or null.")
+    valid_to = AwareDateTimeField(
+        required=False,
+        allow_null=True,
+        help_text="Time when it ceased to be true, or null. Must be later than `valid_from`, which a correction keeps "
+        "unless it has another.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         valid_from, valid_to = attrs.get("valid_from"), attrs.get("valid_to")
@@ -127,10 +135,10 @@ class FactsQuery(OwnerFields):
     known_at = AwareDateTimeField(required=False, help_text="Facts as they were believed at this time. Default: now.")
     min_confidence = QueryFraction(required=False, help_text="Least confidence of the facts, from 0 to 1.")
     status = serializers.ChoiceField(
-        Fact.Status.choices,
+        STATUSES,
         required=False,
-        help_text="Limit to this status of today. Without `as_of` and `known_at`, a status other than `active` "
-        "also finds facts that are not true now.",
+        help_text="Limit to this status of today. `ended`: it is over, and no other fact replaced it. Without `as_of` "
+        "and `known_at`, a status other than `active` also finds facts that are not true now.",
     )
 
 
@@ -153,8 +161,9 @@ class FactAnswer(MemoryFields):
     certainty = serializers.CharField(help_text="Label given when it was learned. Empty: none.")
     temporal = serializers.ChoiceField(Temporal.choices)
     status = serializers.ChoiceField(
-        Fact.Status.choices,
-        help_text="Status today, whatever time was asked for: `active` until the fact that supersedes it begins.",
+        STATUSES,
+        help_text="Status today, whatever time was asked for: `active` until the fact that supersedes it begins, and "
+        "`ended` after `valid_to` if no other fact replaced it.",
     )
     valid_from = serializers.DateTimeField(allow_null=True)
     valid_from_source = serializers.ChoiceField(

@@ -216,6 +216,7 @@ ENUMS: dict[str, dict[Any, str]] = {
     "EntryMemoryTypeEnum": ENTRY_MEMORY_TYPES,
     "FactStatusEnum": {
         "active": "It is believed.",
+        "ended": "It was true until its `valid_to`.",
         "pending": "Staff decide whether it is believed.",
         "superseded": "A later fact replaced it.",
         "retracted": "It is no longer believed.",

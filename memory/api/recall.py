@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.fields import (
+    AwareDateTimeField,
     Degraded,
     Fraction,
     IdList,
@@ -114,7 +115,10 @@ class RecallFields(OwnerFields, TimeRangeFields, QueryVectorFields, SnippetOptio
     )
     techniques = Techniques()
     time_window_hours = FiniteFloat(required=False, min_value=MIN_WINDOW_HOURS, help_text="Limit to so many hours ago.")
-    as_of = PastDateTimeField(required=False, help_text="Facts that were true at this time. Default: now.")
+    as_of = AwareDateTimeField(
+        required=False,
+        help_text="Facts that were true at this time, or will be, as far as is known. Default: now.",
+    )
     known_at = PastDateTimeField(required=False, help_text="Facts as they were believed at this time. Default: now.")
     min_confidence = Fraction(default=0.0, help_text="Least confidence of facts, from 0 to 1.")
     min_score = Fraction(

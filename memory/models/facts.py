@@ -16,6 +16,9 @@ from memory.models.accounts import AccountRow
 from memory.models.memory import TABLE, Memory, MemoryRow, value_before_decay
 from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
+ENDED = "ended"
+"""The status of an active fact that is over, in answers."""
+
 
 class Certainty(models.TextChoices):
     """Labels of an extractor. Their values as a confidence are in `scoring.CONFIDENCE_BY_CERTAINTY`."""
@@ -127,9 +130,12 @@ class Fact(MemoryRow):
         return None if self.valid_from_source == ValidFromSource.SAID else self.valid_from
 
     def status_at(self, now: datetime) -> str:
-        """Return the status; `active` for a fact that another one replaces only from a later time on."""
-        is_true = self.valid_to is not None and self.valid_to > now
-        return self.Status.ACTIVE if is_true and self.status == self.Status.SUPERSEDED else self.status
+        """Return the status; `active` for a fact that another one replaces only later, ENDED for one that is over."""
+        if self.valid_to is None or self.status not in (self.Status.ACTIVE, self.Status.SUPERSEDED):
+            return self.status
+        if self.valid_to > now:
+            return self.Status.ACTIVE
+        return ENDED if self.status == self.Status.ACTIVE else self.status
 
     @property
     def unfaded_confidence(self) -> float:

@@ -24,9 +24,6 @@ IS_PINNED = "pinned"
 GIVES_ORDERS = "gives orders to the model, so it is told last"
 """Reasons that more than one stage gives; each is shown once. No reason quotes a memory."""
 
-ENDED = "ended"
-"""The status of an active fact that is over."""
-
 
 # not kw_only: hundreds are made for each question, and names of so many arguments take twice as long as all else
 @dataclass(slots=True)

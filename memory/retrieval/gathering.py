@@ -13,9 +13,10 @@ from operator import itemgetter
 from typing import Any
 
 from memory.kinds import Kind, all_kinds, kinds_where
+from memory.models.facts import ENDED
 from memory.models.statements import Ids, half_vector
 from memory.owner import Owner
-from memory.retrieval.candidates import ENDED, Candidate, Metric
+from memory.retrieval.candidates import Candidate, Metric
 from memory.retrieval.kept_plans import admit_shape, keeps_plan, name_partition
 from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, RecallContext, Retriever, VisibleRows

@@ -18,7 +18,8 @@ from uuid import UUID
 from memory.identity import normalize_claim
 from memory.kinds import spec_of
 from memory.models import Fact
-from memory.retrieval.candidates import ENDED, Candidate
+from memory.models.facts import ENDED
+from memory.retrieval.candidates import Candidate
 from memory.retrieval.floods import limit_templates
 from memory.retrieval.plans import LinkBetween, ScoringContext, Selector
 from memory.retrieval.replacements import order_by_replacement

@@ -40,7 +40,7 @@ SPECTACULAR_SETTINGS = {
     },
     # choices that several shapes share under a field's name that others have as well
     "ENUM_NAME_OVERRIDES": {
-        "FactStatusEnum": "memory.models.Fact.Status",
+        "FactStatusEnum": "memory.api.facts.STATUSES",
         "GoalStatusEnum": "memory.models.Goal.Status",
         "JobStatusEnum": "memory.models.JobRun.Status",
         "KindEnum": "memory.models.Kind",

@@ -3001,7 +3001,7 @@ export interface components {
             time_window_hours?: number;
             /**
              * Format: date-time
-             * @description Facts that were true at this time. Default: now.
+             * @description Facts that were true at this time, or will be, as far as is known. Default: now.
              */
             as_of?: string;
             /**
@@ -3770,7 +3770,7 @@ export interface components {
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
             temporal: components["schemas"]["TemporalEnum"];
-            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins. */
+            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins, and `ended` after `valid_to` if no other fact replaced it. */
             status: components["schemas"]["FactStatusEnum"];
             /**
              * Format: date-time
@@ -3850,7 +3850,7 @@ export interface components {
             valid_from?: string | null;
             /**
              * Format: date-time
-             * @description Time when it ceased to be true, or null.
+             * @description Time when it ceased to be true, or null. Must be later than `valid_from`, which a correction keeps unless it has another.
              */
             valid_to?: string | null;
         };
@@ -3880,7 +3880,7 @@ export interface components {
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
             temporal: components["schemas"]["TemporalEnum"];
-            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins. */
+            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins, and `ended` after `valid_to` if no other fact replaced it. */
             status: components["schemas"]["FactStatusEnum"];
             /**
              * Format: date-time
@@ -3951,9 +3951,10 @@ export interface components {
          *     * `superseded`: A later fact replaced it.
          *     * `retracted`: It is no longer believed.
          *     * `rejected`: It was wrong, and is not learned again.
+         *     * `ended`: It was true until its `valid_to`.
          * @enum {string}
          */
-        FactStatusEnum: "active" | "pending" | "superseded" | "retracted" | "rejected";
+        FactStatusEnum: "active" | "pending" | "superseded" | "retracted" | "rejected" | "ended";
         FactToLearnRequest: {
             /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
             agent_id?: string;
@@ -3981,7 +3982,7 @@ export interface components {
             valid_from?: string | null;
             /**
              * Format: date-time
-             * @description Time when it ceased to be true, or null.
+             * @description Time when it ceased to be true, or null. Must be later than `valid_from`, which a correction keeps unless it has another.
              */
             valid_to?: string | null;
             /** @description Label that implies a confidence. */
@@ -5568,7 +5569,7 @@ export interface components {
             valid_from?: string | null;
             /**
              * Format: date-time
-             * @description Time when it ceased to be true, or null.
+             * @description Time when it ceased to be true, or null. Must be later than `valid_from`, which a correction keeps unless it has another.
              */
             valid_to?: string | null;
             /** @description Label that implies a confidence. */
@@ -7302,7 +7303,7 @@ export interface components {
             time_window_hours?: number;
             /**
              * Format: date-time
-             * @description Facts that were true at this time. Default: now.
+             * @description Facts that were true at this time, or will be, as far as is known. Default: now.
              */
             as_of?: string;
             /**
@@ -12281,15 +12282,16 @@ export interface operations {
                 /** @description Limit to facts that this turn states. */
                 source_turn_id?: string;
                 /**
-                 * @description Limit to this status of today. Without `as_of` and `known_at`, a status other than `active` also finds facts that are not true now.
+                 * @description Limit to this status of today. `ended`: it is over, and no other fact replaced it. Without `as_of` and `known_at`, a status other than `active` also finds facts that are not true now.
                  *
                  *     * `active`: It is believed.
                  *     * `pending`: Staff decide whether it is believed.
                  *     * `superseded`: A later fact replaced it.
                  *     * `retracted`: It is no longer believed.
                  *     * `rejected`: It was wrong, and is not learned again.
+                 *     * `ended`: It was true until its `valid_to`.
                  */
-                status?: "active" | "pending" | "superseded" | "retracted" | "rejected";
+                status?: "active" | "pending" | "superseded" | "retracted" | "rejected" | "ended";
                 /**
                  * @description * `current`: True now.
                  *     * `future`: Planned.

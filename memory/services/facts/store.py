@@ -21,7 +21,7 @@ from django.db.models.query import ModelIterable
 
 from memory.errors import NotFound, Unprocessable
 from memory.models import Entity, Fact, FactVersion, Kind, Link, Memory, Turn
-from memory.models.facts import true_at
+from memory.models.facts import ENDED, true_at
 from memory.owner import Owner
 from memory.services.custody.naming import ERASED
 from memory.services.duplicates.resolve import SURVIVOR_CONDITION, survivor_parameters
@@ -195,7 +195,7 @@ def list_facts(
     min_confidence: float | None = None,
     status: str = "",
 ) -> QuerySet[Fact]:
-    """Return `visible_facts` of one status, or of all statuses.
+    """Return `visible_facts` of one status (ENDED is one), or of all statuses.
 
     A status other than `active` without `as_of` and `known_at` ignores validity, as hardly any such fact is true now.
     A fact is `superseded` from where its successor begins (`Fact.status_at`).
@@ -210,7 +210,10 @@ def list_facts(
 def has_status(status: str, *, now: datetime) -> Q:
     """Return the condition on facts whose `status_at` is this one."""
     if status == Fact.Status.ACTIVE:
-        return Q(status=status) | Q(status=Fact.Status.SUPERSEDED, valid_to__gt=now)
+        is_open = Q(valid_to=None) | Q(valid_to__gt=now)
+        return Q(status=status) & is_open | Q(status=Fact.Status.SUPERSEDED, valid_to__gt=now)
+    if status == ENDED:
+        return Q(status=Fact.Status.ACTIVE, valid_to__lte=now)
     if status == Fact.Status.SUPERSEDED:
         return Q(status=status) & (Q(valid_to=None) | Q(valid_to__lte=now))
     return Q(status=status)

@@ -278,6 +278,7 @@ def correct_fact(
             columns = {name: value for name, value in columns.items() if value != getattr(fact, name)}
             if not columns:
                 return fact
+            check_corrected_times(fact, columns)
             facts = [fact, *(each for each in copies if may_be_corrected(owner, each, columns))]
             ended = [each for each in copies if each not in facts]
             if "text" in columns:
@@ -286,7 +287,6 @@ def correct_fact(
                 update_texts(owner, updates, embedded=embedded, now=now)
             for each in facts:
                 set_corrected(owner, each, columns)
-            check_validity(fact.valid_from, fact.valid_to)
             revise_beliefs(owner, facts, reason=FactVersion.Reason.CORRECTED, now=now)
             if ended:
                 end_beliefs(ended, status=Fact.Status.RETRACTED, now=now)
@@ -299,6 +299,17 @@ def correct_fact(
         # only the unique identity of facts can be violated here
         raise Conflict("another fact claims this already") from err
     return fact
+
+
+def check_corrected_times(fact: Fact, columns: Mapping[str, Any]) -> None:
+    """Raise Unprocessable if a fact would end before it begins, be it when it was said."""
+    valid_from, valid_to = (columns.get(name, getattr(fact, name)) for name in ("valid_from", "valid_to"))
+    if "valid_from" in columns or valid_from is None or valid_to is None or valid_to > valid_from:
+        check_validity(valid_from, valid_to)
+        return
+    raise Unprocessable(
+        f"valid_to must be after valid_from, which is {valid_from.isoformat()}: correct both, or set valid_from to null"
+    )
 
 
 def set_corrected(owner: Owner, fact: Fact, columns: Mapping[str, Any]) -> None:

@@ -215,7 +215,7 @@ def test_the_request_is_shown_as_curl_and_python_without_a_key(staff: Client, ac
     ("field", "value"),
     [
         ("techniques", "magic"), ("techniques_2", "episodes"), ("top_k", 0), ("max_tokens", 1),
-        ("as_of", "2999-01-01"), ("agent", ""), ("query", " "), ("query", "x" * 2_001), ("mode", "odd"),
+        ("as_of", "soon"), ("agent", ""), ("query", " "), ("query", "x" * 2_001), ("mode", "odd"),
         ("user", "a\x00b"),
     ],
 )  # fmt: skip

@@ -36,6 +36,20 @@ def test_a_list_contains_the_facts_that_are_true_now_or_at_a_given_time(api: Ser
     assert listed(api, as_of="2099-01-01T00:00:00Z") == ["will be", "is"]
 
 
+def test_facts_that_are_over_have_a_status_of_their_own(api: ServiceClient) -> None:
+    ended = learn(api, "was", valid_to="2020-01-01T00:00:00Z").json()
+    learn(api, "is", valid_to="2999-01-01T00:00:00Z")
+    old = learn(api, CLAIM).json()["id"]
+    act(api, old, "supersede", claim=MUNICH)
+
+    assert (ended["status"], read(api, ended["id"])["status"]) == ("ended", "ended")
+    assert (listed(api, status="ended"), listed(api, status="superseded")) == (["was"], [CLAIM])
+    assert listed(api, status="ended", min_confidence="1", temporal="current") == ["was"]
+    assert listed(api, status="ended", as_of="2019-01-01T00:00:00Z") == ["was"]
+    assert listed(api, status="active", as_of="2019-01-01T00:00:00Z") == []
+    assert listed(api, status="active") == [MUNICH, "is"]
+
+
 def test_a_list_with_known_at_contains_the_facts_believed_at_that_time(api: ServiceClient, fact_id: str) -> None:
     recorded = read(api, fact_id)["recorded_at"]
     correct(api, fact_id, claim=MUNICH, confidence=0.4, temporal="past")

@@ -177,6 +177,15 @@ def test_a_recall_returns_facts_as_of_the_requested_time(api: ServiceClient, own
     assert texts(api, known_at=day(-7).isoformat(), as_of=day(-15).isoformat()) == ["The boiler was old."]
 
 
+@pytest.mark.parametrize("as_of", ["2999-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_recall_returns_facts_that_will_be_true(api: ServiceClient, owner: Owner, as_of: str) -> None:
+    know(owner, "The boiler is old.", valid_to=day(10_000), now=day(-20))
+    know(owner, "The boiler will be new.", valid_from=day(10_000), now=day(-5))
+
+    assert texts(api) == ["The boiler is old."]
+    assert texts(api, as_of=as_of) == ["The boiler will be new."]
+
+
 def test_times_up_to_five_minutes_ahead_are_accepted(api: ServiceClient) -> None:
     learn(api, "The boiler is new.")
     soon = (timezone.now() + timedelta(minutes=4)).isoformat()

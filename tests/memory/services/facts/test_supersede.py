@@ -227,6 +227,17 @@ def test_a_superseded_fact_is_corrected_as_long_as_it_is_believed(owner: Owner) 
     assert learn_claim(owner, "Ana lived in Bern.").is_new
 
 
+def test_a_fact_ends_before_it_was_said_only_if_its_beginning_is_corrected_too(owner: Owner) -> None:
+    fact = know(owner, event_time=day(-1))
+
+    with pytest.raises(Unprocessable, match="set valid_from to null"):
+        correct(owner, fact, valid_to=day(-9))
+
+    assert reread(owner, fact).valid_from == day(-1)
+    assert correct(owner, fact, valid_to=day(-9), valid_from=None).valid_from is None
+    assert correct(owner, fact, valid_from=day(-20)).valid_to == day(-9)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
