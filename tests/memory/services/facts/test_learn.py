@@ -14,7 +14,6 @@ from memory.models import Account, AuditEntry, Entity, Fact, FactVersion, Link, 
 from memory.owner import Owner
 from memory.services.facts.learn import learn_facts
 from memory.services.facts.store import find_fact
-from memory.services.facts.supersede import correct_fact
 from memory.services.memories.correct import mark_memories
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
@@ -117,12 +116,6 @@ def test_a_fact_without_dates_begins_when_it_was_said(owner: Owner) -> None:
         (None, None),
     ]
     assert claims(owner, as_of=day(-1)) == ["Ana owns a boat."]
-
-
-def test_a_fact_that_ended_before_it_was_said_has_no_beginning(owner: Owner) -> None:
-    fact = correct_fact(owner, know(owner).id, changes={"valid_to": day(-2)}, embedded=NOTHING, now=day(1))
-
-    assert (fact.valid_from, fact.valid_from_source, fact.valid_to) == (None, None, day(-2))
 
 
 def test_dated_facts_with_other_times_are_other_facts(owner: Owner) -> None:
