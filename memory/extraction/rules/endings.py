@@ -48,7 +48,7 @@ _ENDING = (
     ),
     (("uses", "drinks", "employer", "studies"), _compile(rf"{_HAS}(?:switched|moved) from {_VALUE} to .{{1,60}}")),
     (_SPOUSES, _compile(rf"(?:is|got) (?:divorced|separated) from {_NAMED}{_VALUE}")),
-    (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from .{{1,40}})?")),
+    (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from (?:their|his|her) (?:{_PARTNER}))?")),
     (_PARTNERS, _compile(rf"{_LEFT} (?:with|from) {_NAMED}{_VALUE}")),
     (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER}))?")),
     (_PARTNERS, _compile(rf"{_HAS}left (?:their|his|her) (?:{_PARTNER}){_ANYTHING}")),
@@ -106,8 +106,11 @@ def ends_value(end: ClaimParts, known: ClaimParts) -> bool:
         return False
     if end.value == ANY:
         return not (end.attribute == "employer" and _SIDELINE.search(known.value))
-    return end.attribute == "takes" and set(normalize_value(end.value).split()) <= set(
-        normalize_value(known.value).split()
+    is_one = re.search(r",|\b(?:and|or)\b", known.value) is None
+    return (
+        end.attribute == "takes"
+        and is_one
+        and set(normalize_value(end.value).split()) <= set(normalize_value(known.value).split())
     )
 
 
