@@ -50,7 +50,7 @@ _ENDING = (
     (_SPOUSES, _compile(rf"(?:is|got) (?:divorced|separated) from {_NAMED}{_VALUE}")),
     (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from (?:their|his|her) (?:{_PARTNER}))?")),
     (_PARTNERS, _compile(rf"{_LEFT} (?:with|from) {_NAMED}{_VALUE}")),
-    (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER}))?")),
+    (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER})(?: {_NAMED}\w+)?)?")),
     (_PARTNERS, _compile(rf"{_HAS}left (?:their|his|her) (?:{_PARTNER}){_ANYTHING}")),
     (("uses",), _compile(rf"{_HAS}stopped using {_AN}{_VALUE}")),
     (("drinks",), _compile(rf"{_HAS}(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
