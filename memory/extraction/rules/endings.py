@@ -48,9 +48,9 @@ _ENDING = (
     ),
     (("uses", "drinks", "employer", "studies"), _compile(rf"{_HAS}(?:switched|moved) from {_VALUE} to .{{1,60}}")),
     (_SPOUSES, _compile(rf"(?:is|got) (?:divorced|separated) from {_NAMED}{_VALUE}")),
-    (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from .{{1,40}})?")),
+    (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from (?:their|his|her) (?:{_PARTNER}))?")),
     (_PARTNERS, _compile(rf"{_LEFT} (?:with|from) {_NAMED}{_VALUE}")),
-    (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER}))?")),
+    (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER})(?: {_NAMED}\w+)?)?")),
     (_PARTNERS, _compile(rf"{_HAS}left (?:their|his|her) (?:{_PARTNER}){_ANYTHING}")),
     (("uses",), _compile(rf"{_HAS}stopped using {_AN}{_VALUE}")),
     (("uses",), _compile(rf"(?:{_HAS}(?:dropped|ditched)|decided to (?:drop|ditch)) {_NAMED}{_VALUE}")),
@@ -109,8 +109,11 @@ def ends_value(end: ClaimParts, known: ClaimParts) -> bool:
         return not (end.attribute == "employer" and _SIDELINE.search(known.value))
     if end.attribute == "uses":
         return normalize_value(known.value).startswith(f"{normalize_value(end.value)} for ")
-    return end.attribute == "takes" and set(normalize_value(end.value).split()) <= set(
-        normalize_value(known.value).split()
+    is_one = re.search(r",|\b(?:and|or)\b", known.value) is None
+    return (
+        end.attribute == "takes"
+        and is_one
+        and set(normalize_value(end.value).split()) <= set(normalize_value(known.value).split())
     )
 
 

@@ -97,6 +97,7 @@ _LABELLED = re.compile(
 )
 _RELATIVES = PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS
 _NO_THINGS = words("user birthday age name email e-mail mail address phone username handle pronouns postcode extension")
+_APPOINTMENT = re.compile(r" (?:appointment|check-?up)$")
 _ONE_OF_AN_OWNER = re.compile(r"(?:the user's|our|my|their) (?:rent|weight|height)", re.IGNORECASE)
 """Things that name another one each time ("the rent of the second flat"), unless somebody's is meant."""
 _AIM = re.compile(r".+'s (?:target|goal)(?: time| weight)?")
@@ -145,11 +146,8 @@ def read_quantity(claim: str) -> ClaimParts | None:
 
 def _is_no_thing(noun: str) -> bool:
     """Return True for people, animals and what people have, but not for "dentist appointment"."""
-    named = noun.split()
-    is_of_relative = not _RELATIVES.isdisjoint(noun.lower().split())
-    return not _NO_THINGS.isdisjoint(noun.lower().split()) or (
-        is_of_relative and (named[-1].lower() in _RELATIVES or not named[-1].islower())
-    )
+    named = set(noun.lower().split())
+    return not _NO_THINGS.isdisjoint(named) or (not _RELATIVES.isdisjoint(named) and not _APPOINTMENT.search(noun))
 
 
 def _read_release(match: re.Match[str]) -> ClaimParts | None:

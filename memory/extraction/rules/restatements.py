@@ -15,7 +15,8 @@ _RELATIVE = (
 )
 _BEGIN = r"(?:^|(?<=[,;:.] )|(?<=\band )|(?<=\bbut )|(?<=\bso )|(?<=\bbecause ))"
 _PARTED = re.compile(
-    rf"{_BEGIN}(?P<who>{_RELATIVE}|{PERSON}) and I (?:have |are |had )?(?:(?:just|finally|recently|now) )*"
+    rf"{_BEGIN}(?P<who>{_RELATIVE}|[Mm]y [a-z'-]+(?: [a-z'-]+)?|{PERSON}) and I "
+    r"(?:have |are |had )?(?:(?:just|finally|recently|now) )*"
     r"(?P<how>(?:got )?divorced|split(?: up)?|broken? up|broke up|(?:got )?separated)"
     r"(?=$|[.,;!]| (?:and|but|so|in|on|last|this|a|two|three|yesterday|after)\b)"
 )

@@ -61,6 +61,12 @@ def test_what_is_over_ends_what_was_said(first: str, second: str, claim: str, *,
     assert ended == [len(known)]
 
 
+def test_a_parting_from_a_partner_by_name_ends_the_marriage() -> None:
+    wife, parting = said("My wife is Gemma.", "My wife Gemma and I split up.").facts
+
+    assert (parting.claim, parting.contradicts) == ("The user split up with their wife Gemma", (wife.number,))
+
+
 def test_a_death_ends_what_is_known_of_the_dead_by_name() -> None:
     known = claims("My cat Biscuit is 11.")
     assert known == ["The user's cat is Biscuit", "Biscuit is 11 years old"]
@@ -78,6 +84,10 @@ def test_a_death_ends_what_is_known_of_the_dead_by_name() -> None:
         ("My brother works at Aldi.", "I lost my job."),
         ("My wife is Gemma.", "Tom and I split up."),
         ("My wife is Gemma.", "We split up the work."),
+        ("My wife is Gemma.", "My band and I split up."),
+        ("My wife is Gemma.", "My ex and I broke up."),
+        ("My wife is Gemma.", "I got divorced from my first wife."),
+        ("I take metformin and ramipril.", "I stopped taking metformin."),
         ("My wife is Gemma.", "Gemma and I split up the work."),
         ("My cat Biscuit is 11.", "My dog died on Friday."),
         ("My cat Biscuit is 11.", "My cat died laughing."),
