@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import AwareDateTimeField, QueryFlag, TextList, TimeRangeQuery
+from memory.api.fields import AwareDateTimeField, QueryFlag, TextList, TimeRangeFields
 from memory.api.filters import filter_rows
 from memory.api.views import OwnerViewSet
 from memory.models import AuditEntry
@@ -29,7 +29,7 @@ LOOKUPS = {
 }
 
 
-class AuditQuery(ActingFields, TimeRangeQuery):
+class AuditQuery(ActingFields, TimeRangeFields):
     agent_id = ExternalId(
         required=False, help_text="Limit to this agent. A bound key sees its own agent's entries only."
     )

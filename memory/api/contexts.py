@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.access import AccessControlAnswer, AccessControlFields, GrantBody, RevokeBody, access_control_from_body
-from memory.api.fields import Metadata, NonBlankText, TimeRangeQuery, changed_fields, draft_fields
+from memory.api.fields import Metadata, NonBlankText, TimeRangeFields, changed_fields, draft_fields
 from memory.api.filters import RowFilter, TextFilter, boolean_filter, filter_rows
 from memory.api.views import OwnerViewSet, VersionedViewSet
 from memory.models import ContextAccessLog, PersistentContext
@@ -185,7 +185,7 @@ LOOKUPS = {
 }
 
 
-class AccessLogQuery(ActingFields, TimeRangeQuery):
+class AccessLogQuery(ActingFields, TimeRangeFields):
     entry_id = serializers.UUIDField(required=False, help_text="Limit to this entry.")
     accessed_by = ExternalId(required=False, help_text="Limit to this agent.")
     action = serializers.ChoiceField(ContextAccessLog.Action.choices, required=False, help_text="Limit to this action.")

@@ -51,14 +51,10 @@ class OwnerFields(ActingFields):
 
 
 class TimeRangeFields(StrictSerializer):
-    """The time range of a search."""
+    """The time range of a search or a list."""
 
     since = AwareDateTimeField(required=False, help_text="Limit to this time and later.")
     until = AwareDateTimeField(required=False, help_text="Limit to earlier times.")
-
-
-class TimeRangeQuery(TimeRangeFields):
-    """The time range of a list."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "since" in attrs and "until" in attrs and attrs["until"] <= attrs["since"]:
@@ -248,7 +244,8 @@ class Degraded(serializers.ListField):
             "`embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name "
             "another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector "
             "of the model of `query_embedding`), and for a technique that dropped out "
-            "`<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong."
+            "`<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. "
+            "Empty: nothing went wrong."
         )
         super().__init__(child=serializers.CharField(), help_text=help_text, **options)
 

@@ -23,7 +23,7 @@ from memory.api.fields import (
     NonBlankText,
     OwnerFields,
     QueryFlag,
-    TimeRangeQuery,
+    TimeRangeFields,
     changed_fields,
     draft_fields,
 )
@@ -157,7 +157,7 @@ class NoteChange(OwnerFields, VectorFields):
     expires_at = AwareDateTimeField(required=False, allow_null=True, help_text=EXPIRES_HELP)
 
 
-class MemoriesQuery(ActingFields, TimeRangeQuery):
+class MemoriesQuery(ActingFields, TimeRangeFields):
     user_id = ExternalId(required=False, help_text=OF_USER_HELP)
     kind = ReadableKinds(required=False, help_text="Limit to these kinds, separated by commas.")
     channel = ExternalId(required=False, help_text="Limit to this channel. Default: all channels.")

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import OF_USER_HELP, MemoryFields, MemoryStatus, QueryFlag, TimeRangeQuery, draft_fields
+from memory.api.fields import OF_USER_HELP, MemoryFields, MemoryStatus, QueryFlag, TimeRangeFields, draft_fields
 from memory.api.graph import CommaList, comma_list_schema
 from memory.api.views import OwnerViewSet
 from memory.kinds import Kind, all_kinds, all_specs, kind_choices
@@ -51,7 +51,7 @@ class ArchivedFlag(QueryFlag):
         return None if data == "any" else super().to_internal_value(data)
 
 
-class TimelineQuery(ActingFields, TimeRangeQuery):
+class TimelineQuery(ActingFields, TimeRangeFields):
     user_id = ExternalId(required=False, help_text=OF_USER_HELP)
     memory_type = MemoryTypes(
         required=False,

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import AwareDateTimeField, IdList, OwnerFields, PastDateTimeField, TimeRangeQuery, draft_fields
+from memory.api.fields import AwareDateTimeField, IdList, OwnerFields, PastDateTimeField, TimeRangeFields, draft_fields
 from memory.api.filters import filter_rows
 from memory.api.views import OwnerViewSet
 from memory.services.tools import (
@@ -81,7 +81,7 @@ class NewInvocations(OwnerFields):
     )
 
 
-class InvocationsQuery(ActingFields, TimeRangeQuery):
+class InvocationsQuery(ActingFields, TimeRangeFields):
     conversation_id = ExternalId(required=False, help_text="Limit to this conversation.")
     tool_name = ExternalId(required=False, help_text="Limit to this tool.")
     task_type = ExternalId(required=False, help_text="Limit to this type of task.")

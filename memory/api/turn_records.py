@@ -14,7 +14,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import EmbeddingState, IdList, TimeRangeQuery
+from memory.api.fields import EmbeddingState, IdList, TimeRangeFields
 from memory.api.filters import filter_rows
 from memory.api.record_drafts import MoreSlots, NewRecord, NewRecordHere, record_draft_from_body
 from memory.api.views import OwnerViewSet
@@ -57,7 +57,7 @@ LOOKUPS = {
 }
 
 
-class RecordFilters(ActingFields, TimeRangeQuery):
+class RecordFilters(ActingFields, TimeRangeFields):
     """Base of queries that list records."""
 
     goal_id = serializers.UUIDField(required=False, help_text="Limit to this goal.")

@@ -16,7 +16,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import EmbeddingState, MemoryFields, OwnerFields, QueryWholeNumber, TimeRangeQuery
+from memory.api.fields import EmbeddingState, MemoryFields, OwnerFields, QueryWholeNumber, TimeRangeFields
 from memory.api.filters import filter_rows
 from memory.api.turn_drafts import MAX_TURNS, NewTurn, NewTurnList, TurnReader, pack_draft, unpack_drafts
 from memory.api.views import OwnerViewSet
@@ -57,7 +57,7 @@ class NewTurns(TurnStream):
         return super().to_internal_value(data)
 
 
-class TurnsQuery(ActingFields, TimeRangeQuery):
+class TurnsQuery(ActingFields, TimeRangeFields):
     role = serializers.ChoiceField(Turn.Role.choices, required=False, help_text="Limit to this role.")
     after_index = QueryWholeNumber(required=False, help_text="Limit to greater indexes.")
 

@@ -67,7 +67,8 @@ class QuestionFields(QueryVectorFields):
         if self.text_field not in attrs and "query_embedding" not in attrs:
             sentence = f"Send `{self.text_field}`, or `query_embedding` to search by meaning alone."
             raise serializers.ValidationError({self.text_field: [sentence]})
-        return attrs
+        checked: dict[str, Any] = super().validate(attrs)
+        return checked
 
 
 def read_vector(owner: Owner, body: dict[str, Any], field: str = "embedding") -> ClientVector | None:

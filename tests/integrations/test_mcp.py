@@ -259,6 +259,15 @@ def test_a_wrong_key_is_401_and_a_foreign_host_421(mcp_url: str, bound_key: str)
     assert post(mcp_url, Authorization=f"Bearer {bound_key}", Host="other.example:2") == 421
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/mem0"])
+def test_a_stream_without_a_request_is_refused(mcp_url: str, bound_key: str, path: str) -> None:
+    headers = {"Authorization": f"Bearer {bound_key}", "Accept": "text/event-stream"}
+
+    answer = httpx2.get(mcp_url.removesuffix("/mcp") + path, headers=headers, timeout=10)
+
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+
+
 def test_the_profile_mem0_has_mem0s_names(url: str, mcp_url: str, account: Account) -> None:
     key = issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret
     memory = Client(url, key)

@@ -4051,7 +4051,7 @@ export interface components {
         FoundEntries: {
             /** @description Best first. */
             results: components["schemas"]["FoundEntry"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. Empty: nothing went wrong. */
             degraded: string[];
             usage: components["schemas"]["UsageAnswer"];
         };
@@ -7221,7 +7221,7 @@ export interface components {
             /** @description Profile of the user. Null without a user. */
             profile: components["schemas"]["RecalledProfile"] | null;
             metrics: components["schemas"]["TechniqueMetric"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. Empty: nothing went wrong. */
             degraded: string[];
             /** @description True if memories were found, but none that is likely enough to help. */
             abstained: boolean;
@@ -7758,7 +7758,7 @@ export interface components {
             tokens: number;
             /** @description Number of pieces that did not fit. */
             left_out: number;
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. Empty: nothing went wrong. */
             degraded: string[];
         };
         /** @description The target of a replay: exactly one of a goal, a structured turn, a work episode, and a decision. */
@@ -7908,7 +7908,7 @@ export interface components {
             /** @description Tokens of the text, counted as for `max_tokens`. */
             tokens: number;
             left_out: components["schemas"]["LeftOut"];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. Empty: nothing went wrong. */
             degraded: string[];
             /** @description True if nothing that was found for `query` is likely enough to help: none of it is in the packet. */
             abstained: boolean;
@@ -8097,7 +8097,7 @@ export interface components {
         SearchedMemories: {
             /** @description Best first. */
             results: components["schemas"]["SearchedMemory"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. Empty: nothing went wrong. */
             degraded: string[];
             usage: components["schemas"]["UsageAnswer"];
         };
@@ -8223,7 +8223,7 @@ export interface components {
             tokens: number;
             /** @description True if there are episodes, but none that is likely enough to help: `items` is empty. */
             abstained: boolean;
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. Empty: nothing went wrong. */
             degraded: string[];
         };
         SessionItem: {

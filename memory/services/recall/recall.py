@@ -123,7 +123,8 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     seconds = monotonic() - began
     RECALL_SECONDS.observe(seconds)
     results = bundle.results if request.max_tokens is None else limit_tokens(bundle.results, request)
-    degraded = sorted({*bundle.degraded, *name_unavailable_techniques(request), *model_remarks(request.own)})
+    cut = ["results_truncated"] if bundle.results and not results else []
+    degraded = sorted({*bundle.degraded, *cut, *name_unavailable_techniques(request), *model_remarks(request.own)})
     return replace(bundle, results=results, degraded=degraded, took_ms=1_000 * seconds)
 
 

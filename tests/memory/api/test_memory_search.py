@@ -109,3 +109,11 @@ def test_an_invalid_search_is_refused(api: ServiceClient, fields: dict[str, Any]
     answer = api.post("/memories/search", {**ANA, "query": "boiler"} | fields)
 
     assert (answer.status_code, set(answer.json()["errors"])) == (400, set(fields))
+
+
+def test_a_search_until_before_since_is_refused(api: ServiceClient) -> None:
+    times = {"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}
+
+    answer = api.post("/memories/search", ANA | {"query": "boiler"} | times)
+
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["until"])

@@ -221,6 +221,8 @@ def test_results_are_limited_in_number_and_in_tokens(api: ServiceClient) -> None
     assert len(texts(api, top_k=2)) == 2
     assert set(texts(api, max_tokens=20)) == {"The boiler is out.", "The boiler again."}
     assert texts(api, max_tokens=1) == []
+    assert "results_truncated" in ask(api, "the boiler", max_tokens=1)["degraded"]
+    assert "results_truncated" not in ask(api, "the boiler", max_tokens=20)["degraded"]
 
 
 def test_injected_memories_are_omitted_on_request(api: ServiceClient) -> None:

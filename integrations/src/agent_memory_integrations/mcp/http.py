@@ -113,7 +113,10 @@ class OutageAnswers:
 
 
 class PathDispatcher:
-    """Hands requests to the application of their path, and all others to the first one."""
+    """Hands requests to the application of their path, and all others to the first one.
+
+    GET at a path of MCP would open a stream of what the server says by itself, which is nothing: it is answered 405.
+    """
 
     def __init__(self, applications: dict[str, Starlette]) -> None:
         self._applications = applications
@@ -121,6 +124,8 @@ class PathDispatcher:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope["path"]).rstrip("/")
         chosen: ASGIApp = self._applications.get(path, self._applications["/mcp"])
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and path in self._applications:
+            chosen = JSONResponse({"detail": "Send POST."}, status_code=405, headers={"Allow": "POST"})
         await chosen(scope, receive, send)
 
 
