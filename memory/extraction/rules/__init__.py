@@ -76,7 +76,7 @@ from memory.extraction.rules.takebacks import take_back
 from memory.extraction.rules.trivia import is_task, is_trivial
 from memory.extraction.rules.verdicts import MAX_JUDGED, floor_of, may_be_momentary
 from memory.extraction.rules.work import read_work
-from memory.identity import normalize_claim, normalize_name
+from memory.identity import normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
 from memory.providers.sentences import is_question, split_sentences

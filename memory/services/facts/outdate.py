@@ -42,8 +42,8 @@ SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, f
             ON other.account_id = %(account_id)s AND other.id = learned.source_id AND other.kind = 'fact'
         WHERE learned.account_id = %(account_id)s AND learned.type = 'DERIVED_FROM' AND learned.target_id = newer.id
     ),
-    NOT EXISTS (
-        SELECT FROM memory_links AS also JOIN memories AS other
+    ARRAY (
+        SELECT other.text FROM memory_links AS also JOIN memories AS other
             ON other.account_id = %(account_id)s AND other.id = also.source_id
         WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.id
             AND other.kind = 'fact' AND other.id <> fact.id AND lower(other.text) <> lower(fact.text)
@@ -103,8 +103,8 @@ class OutdatedFact(NamedTuple):
     replacing: str
     teaches: bool
     """True if a fact was learned from the later statement."""
-    is_alone: bool = True
-    """False if the earlier statement taught other facts as well."""
+    others: Sequence[str] = ()
+    """The claims of other facts that the earlier statement taught."""
 
     @property
     def ends_at(self) -> datetime:
@@ -129,10 +129,12 @@ class OutdatedFact(NamedTuple):
             return False
         said, claimed = read_words(self.statement).content, read_words(self.claim).content
         untold = said - claimed
-        if self.is_alone and len(untold) <= MOST_UNTOLD_WORDS:
+        if not self.others and len(untold) <= MOST_UNTOLD_WORDS:
             return True
+        # a name that is common to all of its facts does not tell which of them is meant
+        own = claimed.difference(*(read_words(other).content for other in self.others))
         replacing = read_words(self.replacing).content
-        return len(replacing & claimed) > len(replacing & untold)
+        return len(replacing & own) > len(replacing & untold)
 
 
 def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact]:
