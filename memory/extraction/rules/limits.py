@@ -13,8 +13,8 @@ _IS_ORDER = re.compile(r" (?:asks|decided|wants|prefers) ")
 _PLEASE = re.compile(r",? (?:please|pls|thanks|thank you)\b", re.IGNORECASE)
 _MARK = re.compile(r"\s*[,;(]\s*|\s+[-–—]+\s+")
 _LIMIT = re.compile(
-    r"(?:and |but )*(?:in|on|at|for|from|with|within|under|inside|outside|during|until|after|before|when|while|if|only"
-    r"|never|not|unless|without|except)\s"
+    r"(?:(?:and|but|only|not) )*(?:in|on|at|for|from|within|under|inside|outside|during|until|after|before|when|while"
+    r"|if|unless|without|except)\s"
     r"(?!(?:now|today|here|general|future|the future|short|fact|my opinion|sure|the record|example|instance|me|least"
     r"|last|the moment|possible|in doubt|needed|unsure|necessary|you need|there are questions|that|this|it)\b).+",
     re.IGNORECASE,

@@ -8,9 +8,10 @@ from memory.extraction.rules.statements import Statement, is_single
 
 MAX_JUDGED = 300
 """Claims of one chunk whose worth is judged."""
-OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR, SETTING_FLOOR = 0.7, 0.5, 0.4, 0.2
-"""Worth from which claims are kept: in the speaker's own words, by rules on what somebody did, by other rules, and on
-settings, of which a plain claim is worth no more than a measurement ("The timeout is 30 seconds")."""
+OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR, WISH_FLOOR, SETTING_FLOOR = 0.7, 0.5, 0.4, 0.3, 0.2
+"""Worth from which claims are kept: in the speaker's own words, by rules on what somebody did, by other rules, on what
+somebody wants always or never, and on settings, of which a plain claim is worth no more than a measurement ("The
+timeout is 30 seconds")."""
 _EVENTS = frozenset(["event", "decision", "get", "give", "keep", "take"])
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
 """Attributes whose claims are always worth keeping, as those of most attributes of one value are."""
@@ -41,4 +42,6 @@ def floor_of(statement: Statement) -> float:
     kind = statement.attribute.partition(":")[0]
     if kind == "value" and _SETTING.search(statement.claim):
         return SETTING_FLOOR
+    if kind == "wish":
+        return WISH_FLOOR
     return OPEN_FLOOR if kind == OPEN else EVENT_FLOOR if kind in _EVENTS else RULE_FLOOR
