@@ -9,7 +9,7 @@ and extracted facts are memories of their own: they are corrected or rejected as
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 from redis.exceptions import RedisError
 
 from memory import conf
@@ -38,7 +38,7 @@ from memory.services.conversations.lifecycle import (
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.lifecycle import Lifecycle
 from memory.services.memories.store import ClientVector, store_memories
-from memory.services.summaries.store import summaries_of_logs, summarize_again
+from memory.services.summaries.store import bury_summaries, remake_summaries
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project.ids import uuid7
 
@@ -330,21 +330,17 @@ class TurnLifecycle(Lifecycle):
         if self.operation.is_erasure and visible.filter(id__in=self.memory_ids).exists():
             raise Unprocessable("a turn is erased only with its conversation: correct its text to remove what it says")
 
-    def find_along(self) -> Collection[UUID]:
-        """Return the summaries that may repeat what buried turns say: they are buried as well, and made again."""
-        if self.operation.name != "bury":
-            return ()
-        logs = visible_turns(self.owner).filter(id__in=self.memory_ids).values_list("log_id", flat=True)
-        return list(summaries_of_logs(self.owner.account_id, logs).values_list("id", flat=True))
-
     def propagate(self, rows: Sequence[Memory]) -> None:
-        """Clear payloads and buffers. Raises RedisError: without Redis, nothing is corrected or marked."""
+        """Clear payloads and buffers, and bury summaries that repeat buried turns.
+
+        Raises RedisError: without Redis, nothing is corrected or marked.
+        """
         columns, turn_ids = self.operation.columns, [row.id for row in rows]
         if self.operation.name == "bury":
-            turns = Turn.objects.filter(account_id=self.owner.account_id, id__in=turn_ids)
-            logs = set(turns.values_list("log_id", flat=True))
-            # once nothing is locked: who makes a summary locks the conversation first
-            transaction.on_commit(lambda: summarize_again(self.owner.account_id, logs, now=self.now))
+            buried = Turn.objects.filter(account_id=self.owner.account_id, id__in=turn_ids).order_by()
+            firsts = dict(buried.values_list("log_id").annotate(first=Min("index")))
+            bury_summaries(self.owner.account_id, firsts, now=self.now)
+            transaction.on_commit(lambda: remake_summaries(self.owner.account_id, firsts, now=self.now), robust=True)
         is_update = self.operation.name == "update"
         if is_update and "text" in columns:
             turns = Turn.objects.filter(account_id=self.owner.account_id)

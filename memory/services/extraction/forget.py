@@ -17,7 +17,8 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Length
 
 from memory.audit import record_audit
 from memory.errors import require_found
@@ -27,8 +28,9 @@ from memory.extraction.orders import gives_orders
 from memory.extraction.rules import RuleExtractor
 from memory.extraction.rules.names import personal_name
 from memory.extraction.rules.subjects import THE_USER
-from memory.extraction.statement_words import says_no_more
+from memory.extraction.statement_words import read_words, says_no_more
 from memory.models import Entity, Fact, Kind, Link, Turn
+from memory.models.links import STRUCTURAL_TYPES
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.services.entities.resolve import filter_by_holder
@@ -43,6 +45,8 @@ from memory.services.profiles import forget_preferences
 
 MAX_FORGOTTEN = 20
 """Facts that one request retracts. Where more fit, staff decide."""
+MAX_REPEATS, MAX_REPEATING_CHARACTERS, MAX_WORDS_AROUND = 1_000, 1_000, 2
+"""Turns of an assistant that are looked at, their length, and words around the claim that one repeats at most."""
 FORGET_KEY = "forget_request"
 """The key in the metadata of a turn that asked to forget something."""
 
@@ -202,17 +206,22 @@ def forget_requested(
     retracted = {fact.id: fact for place, facts in covered.facts.items() if done[place] for fact in facts}
     ended = retract_all(owner, list(retracted.values()), now=now)
     silent = find_silent(owner, {fact_id: covered.evidence[fact_id] for fact_id in retracted}, retracted)
+    repeats, said_again = find_repeats(owner, {fact_id: covered.evidence[fact_id] for fact_id in retracted}, retracted)
     secret = [turn_id for turns in given if prefers_new for turn_id in ids_to_bury(turns)]
     for place, turns in enumerate(given):
         is_said = any(turn.id not in silent for turn in covered.turns_of(place))
+        is_said = is_said or any(fact.id in said_again for fact in covered.facts[place])
         is_given = any(not turn.buried and turn.id not in secret for turn in turns)
         is_done = place in forgotten or (done[place] and not is_said) or (turns and not covered.facts[place])
         done[place] = covered.is_whole and not is_given and bool(is_done)
     note_requests(owner, asked, done)
     only_asking = dict.fromkeys(each.turn.id for each in asked if only_asks_to_forget(each.turn.text))
-    gone = [*silent, *secret]
-    mark_memories(owner, list(dict.fromkeys([*gone, *only_asking])), mark="bury", now=now)
-    mark_memories(owner, find_forgotten_entities(owner, [*gone, *retracted]), mark="archive", now=now)
+    gone = [*silent, *secret, *repeats]
+    # facts of a user are shared by agents, and so is what they rest upon
+    whole = Owner(account_id=owner.account_id, actor=owner.actor)
+    mark_memories(whole, list(dict.fromkeys([*gone, *only_asking])), mark="bury", now=now)
+    end_forgotten_relationships(owner, gone)
+    mark_memories(whole, find_forgotten_entities(owner, [*gone, *retracted]), mark="archive", now=now)
     forget_preferences(owner, ended, now=now)
     return {fact.id for fact in ended}
 
@@ -250,20 +259,63 @@ def find_silent(owner: Owner, evidence: dict[UUID, list[Turn]], retracted: dict[
     return [turn_id for turn_id, text in others.values_list("id", "text") if says_no_more(text, claims[turn_id])]
 
 
+def find_repeats(
+    owner: Owner, evidence: Mapping[UUID, Sequence[Turn]], retracted: Mapping[UUID, Fact]
+) -> tuple[list[UUID], set[UUID]]:
+    """Return the turns in which an assistant repeated retracted facts, and those facts that a longer turn repeats.
+
+    They are looked for among the turns after the evidence, in its conversation. One statement.
+    """
+    first = {
+        turn.log_id: turn.index for said in evidence.values() for turn in sorted(said, key=lambda turn: -turn.index)
+    }
+    if not first:
+        return [], set()
+    rows = Turn.objects.filter(account_id=owner.account_id, log_id__in=first, role=Turn.Role.ASSISTANT, buried=False)
+    rows = rows.alias(characters=Length("text")).filter(characters__lte=MAX_REPEATING_CHARACTERS)
+    claimed = {fact_id: read_words(fact.text).content - {"user"} for fact_id, fact in retracted.items()}
+    repeats, said_again = [], set()
+    for turn_id, log_id, index, text in rows.values_list("id", "log_id", "index", "text")[:MAX_REPEATS]:
+        words = read_words(text).content
+        repeated = {each for each, claim in claimed.items() if index > first[log_id] and claim and claim <= words}
+        if repeated and len(words.difference(*(claimed[each] for each in repeated))) <= MAX_WORDS_AROUND:
+            repeats.append(turn_id)
+        else:
+            said_again |= repeated
+    return repeats, said_again
+
+
+def end_forgotten_relationships(owner: Owner, turn_ids: Collection[UUID]) -> None:
+    """Delete the learned relationships of these buried turns that no other turn states."""
+    of_turns = Q()
+    for turn_id in turn_ids:
+        of_turns |= Q(properties__turns__contains=[str(turn_id)])
+    mentioned = Link.objects.filter(account_id=owner.account_id, type__in=NAMING, source_id__in=turn_ids)
+    learned = Link.objects.filter(of_turns, account_id=owner.account_id, source_id__in=mentioned.values("target_id"))
+    for link in learned.exclude(type__in=STRUCTURAL_TYPES) if turn_ids else ():
+        said = Turn.objects.filter(account_id=owner.account_id, id__in=link.properties["turns"], buried=False)
+        if not said.exists():
+            link.delete()
+
+
 def find_forgotten_entities(owner: Owner, forgotten: Collection[UUID]) -> list[UUID]:
     """Return the learned entities that only these turns and facts name, and what is buried or retracted already."""
     links = Link.objects.filter(account_id=owner.account_id)
-    named = set(links.filter(type__in=NAMING, source_id__in=forgotten).values_list("target_id", flat=True))
-    if not named:
-        return []
     retracted = Fact.objects.filter(account_id=owner.account_id, status=Fact.Status.RETRACTED)
     others = links.exclude(source_id__in=forgotten).exclude(source__buried=True)
-    others = others.exclude(source_id__in=retracted.values("id")).filter(
-        Q(target_id__in=named) | Q(source_id__in=named)
+    others = others.exclude(source_id__in=retracted.values("id"))
+    entities = Entity.objects.filter(
+        ~Exists(others.filter(target_id=OuterRef("pk"))),
+        ~Exists(others.filter(source_id=OuterRef("pk"))),
+        account_id=owner.account_id,
+        pk__in=links.filter(type__in=NAMING, source_id__in=forgotten).values("target_id"),
+        source=EXTRACTED_SOURCE,
+        pinned=False,
+        # nobody has described it
+        description="",
+        properties={},
     )
-    kept = {end for ends in others.values_list("source_id", "target_id") for end in ends}
-    learned = Entity.objects.filter(account_id=owner.account_id, source=EXTRACTED_SOURCE, pinned=False)
-    return list(learned.filter(pk__in=named - kept).values_list("pk", flat=True))
+    return list(entities.values_list("pk", flat=True)) if forgotten else []
 
 
 def note_requests(owner: Owner, asked: Sequence[AskedToForget], done: dict[int, bool]) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from django.db.models.functions import Length
+
 from memory.extraction.forget_requests import ForgetRequest
 from memory.extraction.given_secrets import choose_secrets, find_given_secrets
 from memory.models import Kind, Turn
@@ -12,7 +14,7 @@ from memory.services.entities.resolve import filter_by_holder
 
 MAX_SEARCHED = 5_000
 """Latest turns in which a secret is looked for."""
-MAX_CHARACTERS = 2_000
+MAX_CHARACTERS = 20_000
 _WORDS_OF_SECRETS = r"pass|pw|pin|code|combination|secret|key|token|cvv|number|ssn"
 COLUMNS = ("role", "name", "user_id", "event_time", "log_id", "index", "buried", "text")
 
@@ -25,15 +27,21 @@ def find_giving_turns(owner: Owner, request: ForgetRequest, asking: Turn) -> lis
     if not request.secret:
         return []
     rows = Turn.objects.visible_to(owner, Kind.TURN).in_channels(owner).filter(filter_by_holder(owner))
-    said = rows.filter(
-        role__in=(Turn.Role.USER, Turn.Role.ASSISTANT), user_id=asking.user_id, event_time__lte=asking.event_time
+    if asking.user_id:
+        # whichever agent of the account heard it
+        rows = Turn.objects.visible_to(Owner(account_id=owner.account_id), Kind.TURN)
+    said = rows.alias(characters=Length("text")).filter(
+        characters__lte=MAX_CHARACTERS,
+        role__in=(Turn.Role.USER, Turn.Role.ASSISTANT),
+        user_id=asking.user_id,
+        event_time__lte=asking.event_time,
     )
     latest = said.order_by("-event_time", "-id").values("id")[:MAX_SEARCHED]
     naming = Turn.objects.filter(account_id=owner.account_id, id__in=latest, text__iregex=_WORDS_OF_SECRETS)
     given = {
         turn: find_given_secrets(turn.text)
         for turn in naming.only(*COLUMNS)
-        if turn.id != asking.id and len(turn.text) <= MAX_CHARACTERS and is_of_speaker(turn, asking)
+        if turn.id != asking.id and is_of_speaker(turn, asking)
     }
     chosen = choose_secrets(request.secret, {words for each in given.values() for words in each})
     return [turn for turn, words in given.items() if not chosen.isdisjoint(words)]

@@ -113,5 +113,5 @@ def truncate_section(text: str, room: int, count: CountTokens) -> str:
         fits = count(text[:middle].rstrip() + CUT_MARK) <= room
         low, high = (middle, high) if fits else (low, middle - 1)
     shown = drop_cut_word(text, low)
-    has_content = any(map(str.isalnum, shown[text.index(": ") + 1 :]))
+    has_content = any(map(str.isalnum, shown[text.find(": ") + 1 :]))
     return shown.rstrip() + CUT_MARK if has_content else ""

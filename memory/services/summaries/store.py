@@ -6,21 +6,26 @@ agent that takes part.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Now
 
+from memory.audit import record_audit
 from memory.masking import masks_secrets
 from memory.models import Conversation, EpisodicMemory, Kind, Memory
 from memory.owner import Owner
 from memory.providers.digests import Digest
 from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.correct import mark_rows
+from memory.services.memories.lifecycle import lock_conversations
 from memory.services.memories.store import MemoryDraft, own_vectors, store_memories
 from memory_project.ids import uuid7
 
@@ -110,10 +115,37 @@ def summary_episodes(account_id: UUID, conversation_ids: Sequence[str]) -> Any:
     return rows.filter(account_id=account_id, source__in=SUMMARIES, conversation_id__in=conversation_ids)
 
 
-def summaries_of_logs(account_id: UUID, logs: Iterable[UUID]) -> QuerySet[EpisodicMemory]:
+def summaries_of_logs(account_id: UUID, logs: Collection[UUID]) -> QuerySet[EpisodicMemory]:
     """Return all copies of all summaries of these conversations, former ones included."""
-    rows = EpisodicMemory.objects.filter(account_id=account_id, source__in=SUMMARIES)
-    return rows.filter(**{f"metadata__{LOG}__in": [str(log) for log in logs]})
+    named = Conversation.objects.filter(account_id=account_id, id__in=logs).values_list("conversation_id", flat=True)
+    rows = summary_episodes(account_id, list(named))
+    return cast("QuerySet[EpisodicMemory]", rows.filter(log__in=[str(log) for log in logs]))
+
+
+def bury_summaries(account_id: UUID, first_of_log: Mapping[UUID, int], *, now: datetime) -> None:
+    """Bury the summaries, of all agents, that may repeat a turn of these conversations from the first buried one on."""
+    rows = summaries_of_logs(account_id, first_of_log.keys())
+    covering = [
+        row.id
+        for row in rows.filter(buried=False).only("metadata")
+        if read_metadata_count(row.metadata, "last_index", default=sys.maxsize) >= first_of_log[UUID(row.metadata[LOG])]
+    ]
+    account = Owner(account_id=account_id)
+    marked = Memory.objects.filter(account_id=account_id, id__in=covering)
+    if mark_rows(account, marked, mark="bury", now=now):
+        record_audit(account, operation="bury", memory_type="episodic", affected_ids=covering)
+
+
+def remake_summaries(account_id: UUID, first_of_log: Mapping[UUID, int], *, now: datetime) -> None:
+    """Bury what was summarized meanwhile as well, and queue the summaries of these conversations.
+
+    Call it once nothing is locked: who makes a summary locks the conversation first.
+    """
+    with transaction.atomic():
+        lock_conversations(Owner(account_id=account_id), first_of_log.keys())
+        bury_summaries(account_id, first_of_log, now=now)
+        found = summaries_of_logs(account_id, first_of_log.keys()).filter(archived=False, buried=True)
+        summarize_again(account_id, {UUID(row.metadata[LOG]) for row in found.only("metadata")}, now=now)
 
 
 def summarize_again(account_id: UUID, logs: Collection[UUID], *, now: datetime) -> None:
