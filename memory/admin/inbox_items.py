@@ -95,12 +95,12 @@ def parked_conversations(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
 
 def describe_review(row: Any) -> InboxItem:
     similarity = "" if row.similarity is None else f"Similarity {row.similarity:.3f}."
-    texts = [f"New: {row.new_claim}", f"Old: {row.old_claim}"]
+    texts = [f"New: {redact(row.new_claim)}", f"Old: {redact(row.old_claim)}"]
     return item(row, "Two facts contradict each other", texts, similarity, change_url("factreview", row.pk))
 
 
 def describe_merge(row: Any) -> InboxItem:
-    texts = [f"Kept: {row.target_text}", f"Merged into it: {row.source_text}"]
+    texts = [f"Kept: {redact(row.target_text)}", f"Merged into it: {redact(row.source_text)}"]
     url = change_url("memory", row.target_id)
     return item(row, "Near-duplicates were merged", texts, f"Similarity {row.weight:.3f}.", url)
 

@@ -10,7 +10,7 @@ from memory.extraction.rules.nouns import CODE, CREDENTIAL, gives_secret
 from memory.providers.sentences import split_sentences
 
 _NAMED = re.compile(
-    rf"(?<![\w'-])(?P<before>(?:[\w'-]++ ){{0,4}})(?P<kind>{CREDENTIAL}|{CODE})"
+    rf"(?<![\w'-])(?P<before>(?:[\w'-]++ ){{0,4}})(?P<kind>(?:{CREDENTIAL}|{CODE})(?![\w-]))"
     r"(?: (?:for|of|on|at|in|(?:to|for|of|on|at|in) (?:my|our|the|your)) "
     r"(?P<after>(?:(?!is\b|was\b|are\b)[\w'-]++(?: |$)){1,3}))?",
     re.IGNORECASE,
@@ -27,7 +27,8 @@ _NO_WORDS = frozenset(["my", "our", "the", "your", "for", "to", "of", "on", "at"
 def read_secret_words(topic: str) -> frozenset[str]:
     """Return the words that name a secret ("Netflix password"); empty if the topic is none."""
     match = _NAMED.search(topic)
-    return _words_of(match) if match else frozenset()
+    # "Secret Santa" is none
+    return _words_of(match) if match and match.end() == len(topic) else frozenset()
 
 
 def find_given_secrets(text: str) -> set[frozenset[str]]:

@@ -78,7 +78,8 @@ _WHOLE = (
         rf"(?:forget|delete|remove|erase) {_ALL} you(?:'ve)? (?:know|have|remember(?:ed)?|stored|saved|noted|learned)"
         rf"(?: stored| saved)?(?: about (?:me|{_TOPIC}))?"
     ),
-    rf"(?:forget|delete|erase) everything about (?:me|{_TOPIC})",
+    rf"forget everything about (?:me|{_TOPIC})",
+    rf"(?:delete|erase) everything about (?:me|{_OWN})",
     rf"(?:delete|remove|erase) {_OWN} from (?:your|the) (?:memory|memories|notes|records)",
     rf"(?:delete|erase) (?P<own>my|our) (?P<topic>(?:[\w'-]+ ){{0,3}}?{_PERSONAL})",
     r"(?:delete|erase) (?:all )?(?:of )?my (?:personal )?(?:data|details|information|info|memories)",
@@ -86,8 +87,9 @@ _WHOLE = (
 _PLEASE = r"(?:,? (?:please|pls|plz|thanks|thank you|thx|ok(?:ay)?|for me|(?:will|would|can|could) you)){0,3}"
 _WHY = (
     r"(?:(?:[,;] |\s[-–—]+ | (?=(?:because|since)\b))(?:(?:because|since|as|and) )?"
-    r"(?P<why>(?:(?:that|it|this|she|he|they|which)(?: |'s )|you (?:don't|do not|should|shouldn't|needn't) "
-    r"|i(?: |'m |'ve |'d ))(?!.*(?<!n't )(?<!not )\b(?:want|need|fancy|feel like)\b).{2,120}?))?"
+    r"(?P<why>(?:(?:that|it|this|which)(?: |'s )(?:is |was )?(?:a mistake|an error|private|personal|confidential|secret"
+    r"|wrong|untrue|not true|outdated|old|nobody's business|none of)|you (?:don't|do not|should|shouldn't|needn't) "
+    r"|i(?: |'m |'ve |'d ))(?!.*(?<!n't )(?<!not )\b(?:want|need|fancy|feel like|hate|love)\b).{0,120}?))?"
 )
 _FORMS = tuple(
     re.compile(rf"{form}{_PLEASE}{_WHY}\s*[.!]*", re.IGNORECASE) for form in (*_FORMS_OF_FORGETTING, *_WHOLE)

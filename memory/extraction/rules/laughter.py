@@ -27,10 +27,11 @@ _AS_SAID = re.compile(
 )
 
 _IRONY = re.compile(
-    r"\W*(?:(?:oh|ah|ugh|yay|well|just)[, ]+(?:(?:how|just) )?(?:great|joy|wonderful|fantastic|brilliant|lovely|perfect"
-    r"|fabulous|fun|marvell?ous)\b(?=[,!. …-])"
+    r"\W*(?:(?:oh|ah|ugh|yay|well|just)[, ]+(?:(?:how|just) )?(?:joy\b(?=[,!. …-])|(?:great|wonderful|fantastic"
+    r"|brilliant|lovely|perfect|fabulous|fun|marvell?ous)\b[,!. …-]+(?:I|we)"
+    r" (?:just |really |so |absolutely |simply )?(?:love|adore|enjoy)\b)"
     r"|(?:wow|gee|ugh|yay)[, ]+(?:I|we|don't I|don't you) (?:just|really|so|absolutely|simply) (?:love|adore|enjoy)\b"
-    r"|(?:oh[, ]+)?(?:yeah|sure|right)[, ]+(?:right|sure)\b)",
+    r"|(?:oh[, ]+)?yeah[, ]+right\b)",
     re.IGNORECASE,
 )
 """The beginning of a sentence that is meant ironically."""

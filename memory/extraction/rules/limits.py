@@ -13,10 +13,11 @@ _IS_ORDER = re.compile(r" (?:asks|decided|wants|prefers) ")
 _PLEASE = re.compile(r",? (?:please|pls|thanks|thank you)\b", re.IGNORECASE)
 _MARK = re.compile(r"\s*[,;(]\s*|\s+[-–—]+\s+")
 _LIMIT = re.compile(
-    r"(?:(?:and|but|only|not) )*(?:in|on|at|for|from|within|under|inside|outside|during|until|after|before|when|while"
-    r"|if|unless|without|except)\s"
-    r"(?!(?:now|today|here|general|future|the future|short|fact|my opinion|sure|the record|example|instance|me|least"
-    r"|last|the moment|possible|in doubt|needed|unsure|necessary|you need|there are questions|that|this|it)\b).+",
+    r"(?:(?:and|but|only|not) )*(?:in|on|for|within|under|inside|outside|when|while|if|unless|without|except)\s"
+    r"(?!(?:my|our|real|good|fun|god's|now|today|here|general|future|the future|short|fact|sure|the record|example"
+    r"|instance|me|least"
+    r"|last|the moment|possible|in doubt|needed|unsure|necessary|you need|there are questions|that|this|it"
+    r"|second thought|the end|other words|any case|the whole|balance)\b)(?!.*\b(?:i|we|they|he|she)\b).+",
     re.IGNORECASE,
 )
 """A piece of a clause that says where, when or for what the rest holds, or where it does not."""

@@ -10,6 +10,7 @@ Where no fact fits, too many do, a turn that says more still says it, or the acc
 request waits in the inbox of staff (`ForgetState.OPEN` in the metadata of the turn).
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,6 +48,8 @@ MAX_FORGOTTEN = 20
 """Facts that one request retracts. Where more fit, staff decide."""
 MAX_REPEATS, MAX_REPEATING_CHARACTERS, MAX_WORDS_AROUND = 1_000, 1_000, 2
 """Turns of an assistant that are looked at, their length, and words around the claim that one repeats at most."""
+SPEAKER = re.compile(r"(?:The user|[A-Z][\w-]+)(?:'s)? ")
+"""The beginning of a claim about a speaker, for which an assistant says "you"."""
 FORGET_KEY = "forget_request"
 """The key in the metadata of a turn that asked to forget something."""
 
@@ -273,7 +276,7 @@ def find_repeats(
         return [], set()
     rows = Turn.objects.filter(account_id=owner.account_id, log_id__in=first, role=Turn.Role.ASSISTANT, buried=False)
     rows = rows.alias(characters=Length("text")).filter(characters__lte=MAX_REPEATING_CHARACTERS)
-    claimed = {fact_id: read_words(fact.text).content - {"user"} for fact_id, fact in retracted.items()}
+    claimed = {fact_id: read_words(SPEAKER.sub("", fact.text, count=1)).content for fact_id, fact in retracted.items()}
     repeats, said_again = [], set()
     for turn_id, log_id, index, text in rows.values_list("id", "log_id", "index", "text")[:MAX_REPEATS]:
         words = read_words(text).content

@@ -4,6 +4,7 @@ Each is cut at the end of a word if it is too long.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from django.template.loader import render_to_string
@@ -70,13 +71,13 @@ def format_profile(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
     """
     preferences = [item for item in profile["preferences"].items() if item[1] not in TASTES]
     entries = [*profile["communication_style"].items(), *preferences, ("knows", profile["expertise_areas"])]
-    texts = [
+    texts = (
         (format_label(name, plain=PLAIN_NAME), clean_line(format_value(value)))
         for name, value in entries
         if value not in (None, "", [], {})
-    ]
-    shown = [each for each in texts if each[1] and not gives_instructions(": ".join(each))][:MAX_PROFILE_ENTRIES]
-    return cut_fields(shown, MAX_ENTRY_CHARACTERS)
+    )
+    shown = (each for each in texts if each[1] and not gives_instructions(": ".join(each)))
+    return cut_fields(list(islice(shown, MAX_PROFILE_ENTRIES)), MAX_ENTRY_CHARACTERS)
 
 
 def render_profile(entries: Sequence[tuple[str, str]]) -> str:

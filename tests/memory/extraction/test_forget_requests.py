@@ -8,7 +8,7 @@ from memory.extraction.forget_requests import (
     read_forget_requests,
     without_requests,
 )
-from memory.extraction.given_secrets import choose_secrets, find_given_secrets
+from memory.extraction.given_secrets import choose_secrets, find_given_secrets, read_secret_words
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,9 @@ def test_a_request_is_read(text: str, request_read: ForgetRequest) -> None:
         "Forget the code.",
         "Forget the old code, write it in Rust.",
         "Forget my diet, it's Christmas.",
+        "Forget my bike, it's broken.",
+        "Forget my job, I hate it.",
+        "Delete everything about Redis.",
         "Forget my budget, I want the best one.",
     ],
 )
@@ -247,6 +250,11 @@ def test_a_request_is_no_part_of_what_a_text_says(text: str, rest: str) -> None:
 )
 def test_secrets_are_known_by_the_words_that_name_them(text: str, given: set[str]) -> None:
     assert find_given_secrets(text) == {frozenset(words.split()) for words in given}
+
+
+@pytest.mark.parametrize("topic", ["pink bike", "pineapple", "secretary", "Pinterest", "Secret Santa", "tokenizer"])
+def test_words_that_begin_like_a_secret_name_none(topic: str) -> None:
+    assert read_secret_words(topic) == frozenset()
 
 
 @pytest.mark.parametrize(

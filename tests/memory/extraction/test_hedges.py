@@ -81,3 +81,10 @@ def test_what_looks_alike_is_stated(text: str, stated: str) -> None:
 )
 def test_what_is_not_said_is_not_stated(text: str, wrong: str) -> None:
     assert not [claim for claim in claims(text) if wrong in claim]
+
+
+@pytest.mark.parametrize(
+    "text", ["Oh great, I got a job at Google!", "Well fun fact, I live in Berlin.", "Yeah sure, I live in Rome."]
+)
+def test_a_sincere_statement_behind_such_words_is_kept(text: str) -> None:
+    assert claims(text) != []

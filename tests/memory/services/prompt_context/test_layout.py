@@ -363,3 +363,11 @@ def test_a_context_never_exceeds_its_tokens_by_the_local_tokenizer_or_the_estima
 
     check_rendered(rendered, whole, max_tokens, count)
     assert max(local.count_tokens(rendered.text), estimate_tokens(rendered.text)) <= max_tokens
+
+
+def test_a_ledger_that_is_longer_than_the_context_is_cut() -> None:
+    rendered = render_estimated(200, injected=[f"skill:number-{number}" for number in range(50)])
+
+    assert "[Injection Ledger" in rendered.text
+    assert rendered.tokens <= 200
+    assert rendered.is_truncated
