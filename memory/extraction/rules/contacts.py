@@ -45,7 +45,7 @@ _CHANGED = re.compile(
 )
 _NEW_AMOUNT = re.compile(
     r"(?:(?:I|[Ww]e)(?:'ve| have)? (?:just |recently )*(?:put|raised|increased|upped|lowered|dropped|reduced|cut"
-    r"|changed) (?:my|our) (?P<what>[a-z]+(?: [a-z]+){0,2}?)(?: up| down)?"
+    r"|changed) (?:my|our) (?P<what>(?!foot|feet|head|hand)[a-z]+(?: [a-z]+){0,2}?)(?: up| down)?"
     r"|(?:[Mm]y|[Oo]ur) (?P<what2>[a-z]+(?: [a-z]+){0,2}?) (?:has |have |just )*(?:went|gone|changed|increased|risen"
     r"|dropped|fell|fallen)(?: up| down)?)"
     r"[,;:]? (?:and |so )?(?:it's|it is|they're|they are|now)(?: now)? "
