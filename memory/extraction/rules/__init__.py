@@ -134,11 +134,10 @@ class _Reader:
     spoken: list[tuple[ChunkTurn, str]] = field(default_factory=list)
     last_said: dict[str, tuple[str, list[Statement]]] = field(default_factory=dict)
     """The last sentence of each speaker, and what it states."""
+    asked: set[str] = field(default_factory=set)  # speakers whom somebody else asked something since they spoke
     own_words: list[Statement] = field(default_factory=list)
-    unsaid: set[str] = field(default_factory=set)
-    """Names that only earlier claims give: of the cat, for "my cat died"."""
-    to_assistant: set[int] = field(default_factory=set)
-    """The indexes of the turns of a user without a name, who speaks to an assistant."""
+    unsaid: set[str] = field(default_factory=set)  # names that only earlier claims give: of the cat in "my cat died"
+    to_assistant: set[int] = field(default_factory=set)  # turns of a user without a name, who speaks to an assistant
 
     def read(self) -> None:
         """Read the turns, so that `claims_to_judge` and `extraction` return what the new ones state."""
@@ -153,6 +152,8 @@ class _Reader:
         self.add_known_names()
         new = self.chunk.indexes
         for turn, text in heard:
+            if "?" in text:
+                self.asked |= self.last_said.keys() - {speaker.label for speaker in [speaker_of(turn)] if speaker}
             for statement in self.statements(turn, text):
                 self.last_of[statement.subject] = statement
                 if turn.index in new:
@@ -234,17 +235,15 @@ class _Reader:
                     self.read_open(said, clause, asks=clause is clauses[-1] and is_question(sentence))
                 found = iter(()) if passage.is_doubtful else self.of_sentence(said, is_asserted=False)
             for statement in found:
-                if not (
-                    (passage.asks and is_task(statement.claim))
-                    or is_trivial(statement.claim)
-                    or orders_machine(statement.claim)
-                ):
-                    whole = with_grounded_date(replace(with_regions(statement, regions), sentence=passage.text), stems)
-                    if before or not any(each.claim == whole.claim for each in corrected):
-                        yield whole if before else correct_said(whole, corrected)
-                    stated.append(whole)
-            own_words = [with_regions(each, regions) for each in self.own_words[first:]]
-            self.own_words[first:] = (replace(each, sentence=passage.text) for each in own_words)
+                claim = statement.claim
+                if (passage.asks and is_task(claim)) or is_trivial(claim) or orders_machine(claim):
+                    continue
+                whole = with_grounded_date(replace(with_regions(statement, regions), sentence=passage.text), stems)
+                if before or not any(each.claim == whole.claim for each in corrected):
+                    yield whole if before else correct_said(whole, corrected)
+                stated.append(whole)
+            own = self.own_words[first:]
+            self.own_words[first:] = (replace(with_regions(each, regions), sentence=passage.text) for each in own)
             self.people.end_sentence(sentence)
             before = sentence
             self.last_said[speaker.label] = passage.text, stated
@@ -256,7 +255,9 @@ class _Reader:
         """
         sentence, stated = self.last_said.get(speaker.label, ("", ()))
         first, *others = split_sentences(text) or [""]
-        said = take_back(sentence, first) if sentence else None
+        is_answer = speaker.label in self.asked
+        self.asked.discard(speaker.label)
+        said = take_back(sentence, first, is_answer=is_answer) if sentence else None
         if said is None:
             return text, ()
         named = collect_names([(turn, said)])
@@ -267,7 +268,7 @@ class _Reader:
     def of_clauses(self, said: ClauseContext, clauses: Sequence[Clause], *, asks: bool) -> Iterator[Statement]:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
-            said = replace(said, clause=clause, spoken_of=self.people.only)
+            said = replace(said, clause=clause, spoken_of=self.people.only(clause.text))
             found = [each for each in self.of_clause(said, asks=asks) if not loses_limit(each.claim, clause.text)]
             statements = [*filter(None, map(with_hedge, found))] if clause.is_doubted else found
             yield from statements
@@ -277,7 +278,7 @@ class _Reader:
     def read_open(self, said: ClauseContext, clause: Clause, known: Sequence[str] = (), *, asks: bool = False) -> None:
         """Note what a clause says in the speaker's words, if it is an assistant that they speak to."""
         if said.turn.index in self.to_assistant:
-            said = replace(said, clause=clause, spoken_of=self.people.only)
+            said = replace(said, clause=clause, spoken_of=self.people.only(clause.text))
             self.own_words += read_open_claims(said, known, asks=asks)
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
@@ -286,8 +287,8 @@ class _Reader:
         said = replace(said, clause=replace(said.clause, text=text))
         statements = list(read_new_amount(said)) or list(read_changed_quantity(said)) or list(statements_of(said))
         self.people.add(people_spoken_of(said, statements))
-        again = None if statements else read_again(said, self.last_of.get(said.speaker.label), self.earlier)
-        statements = [again] if again else statements
+        last = self.last_of.get(said.speaker.label)
+        statements = statements or [*filter(None, (read_again(said, last, self.earlier),))]
         # work for which somebody asks for help is a task at hand
         work = [] if statements or asks else list(read_work(said))
         self.people.add(owners_of(said, work))
@@ -309,7 +310,7 @@ class _Reader:
     def places(self, regions: Mapping[str, str]) -> frozenset[str]:
         """Return the names that are places by earlier facts, or by the region that followed them, in lower case."""
         known = (each.reading.parts for each in self.earlier)
-        homes = (parts.value for parts in known if parts is not None and parts.attribute in ("residence", "birthplace"))
+        homes = (parts.value for parts in known if parts and parts.attribute in ("residence", "birthplace"))
         return frozenset(name.casefold() for name in (*regions, *homes))
 
     def keep(self, statement: Statement) -> None:
@@ -351,8 +352,7 @@ class _Reader:
                 evidence.setdefault(name, set()).update(each.turns)
         for name, turns in evidence.items():
             key = normalize_name(name)
-            aliases = tuple(alias for alias, full in self.names.aliases.items() if full == key)
-            written = tuple(alias.title() for alias in aliases)
+            written = tuple(alias.title() for alias, full in self.names.aliases.items() if full == key)
             yield ExtractedEntity(name=name, type=self.names.types[key], aliases=written, evidence=tuple(sorted(turns)))
 
     def named(self, statement: Statement) -> tuple[str, ...]:
