@@ -9,8 +9,7 @@ Statements that the rules do not understand for sure are left out. So are senten
 of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
 questions, suppositions, jokes and reports of what others said, since nobody states them.
 
-What no rule reads is kept in the speaker's own words where that stands on its own (`open_claims`) and is worth keeping
-(`memory.extraction.worth`).
+What no rule reads is kept in the speaker's own words where that stands on its own (`open_claims`) and is worth it.
 
 A turn passes through `passages` (which parts are stated), `subjects` and `people` (whom a clause is about), `verbs`
 (the verb and its form), `personal`, `grammar`, `copulas`, `relations`, `quantities`, `patterns` and `asides` (the
@@ -132,9 +131,9 @@ class _Reader:
     names: Names = field(default_factory=Names)
     people: People = field(default_factory=People)
     spoken: list[tuple[ChunkTurn, str]] = field(default_factory=list)
-    last_said: dict[str, tuple[str, list[Statement]]] = field(default_factory=dict)
-    """The last sentence of each speaker, and what it states."""
+    last_said: dict[str, tuple[str, list[Statement]]] = field(default_factory=dict)  # last sentences, and their claims
     asked: set[str] = field(default_factory=set)  # speakers whom somebody else asked something since they spoke
+    changed: set[int] = field(default_factory=set)  # numbers of facts that new ones correct or contradict
     own_words: list[Statement] = field(default_factory=list)
     unsaid: set[str] = field(default_factory=set)  # names that only earlier claims give: of the cat in "my cat died"
     to_assistant: set[int] = field(default_factory=set)  # turns of a user without a name, who speaks to an assistant
@@ -163,11 +162,10 @@ class _Reader:
     def claims_to_judge(self) -> list[Statement]:
         """Return the claims about work, events and the like that change no fact, and those in the speaker's words."""
         facts = self.found.values()
-        changed = {number for each in facts for number in each.effects.changed}
         by_rule = [
             each.statement
             for each in facts
-            if each.turns <= self.to_assistant and not each.effects.changed and each.number not in changed
+            if each.turns <= self.to_assistant and not each.effects.changed and each.number not in self.changed
         ]
         return [*filter(may_be_momentary, by_rule), *self.open_claims()][:MAX_JUDGED]
 
@@ -288,7 +286,7 @@ class _Reader:
         statements = list(read_new_amount(said)) or list(read_changed_quantity(said)) or list(statements_of(said))
         self.people.add(people_spoken_of(said, statements))
         last = self.last_of.get(said.speaker.label)
-        statements = statements or [*filter(None, (read_again(said, last, self.earlier),))]
+        statements = statements or [again for again in [read_again(said, last, self.earlier)] if again]
         # work for which somebody asks for help is a task at hand
         work = [] if statements or asks else list(read_work(said))
         self.people.add(owners_of(said, work))
@@ -322,7 +320,9 @@ class _Reader:
             return
         self.last_number += 1
         # what only its words say changes no fact, as nothing says which
-        effects = ClaimEffects() if statement.attribute == OPEN else effects_of_statement(statement, self.earlier)
+        is_open = statement.attribute == OPEN
+        effects = ClaimEffects() if is_open else effects_of_statement(statement, self.earlier, over=self.changed)
+        self.changed.update(effects.changed)
         self.found[key] = _Found(number=self.last_number, statement=statement, effects=effects, turns={statement.turn})
         read = read_statement(statement)
         self.earlier.append(Earlier(number=self.last_number, claim=statement.claim, reading=read, is_known=False))

@@ -1,7 +1,7 @@
 """Effects of a statement on earlier and known facts: it may correct or contradict them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
@@ -91,8 +91,10 @@ class ClaimEffects:
         return (*self.corrects, *self.contradicts)
 
 
-def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> ClaimEffects:
-    """Return the facts that the statement corrects or contradicts.
+def effects_of_statement(
+    statement: Statement, earlier: Sequence[Earlier], *, over: Collection[int] = ()
+) -> ClaimEffects:
+    """Return the facts that the statement corrects or contradicts. Those that are `over` are so already.
 
     If an attribute has one value at a time, another value contradicts it, or corrects it if the speakers correct
     themselves and do not say that something has changed. If an attribute may have several values, only the last one
@@ -104,7 +106,8 @@ def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> Cl
     reading = read_statement(statement)
     plans = [each for each in earlier if ends_plan(statement.claim, each.claim)]
     # "my appointment" is one of several
-    plans = plans if len({day_of_plan(each.claim) for each in plans}) == 1 else []
+    days = {day_of_plan(each.claim) for each in plans if each.number not in over}
+    plans = plans if len(days) == 1 else []
     against = tuple(each.number for each in earlier if _is_against(statement, reading, each, plans))
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
         return ClaimEffects(corrects=against)

@@ -35,7 +35,7 @@ _OF_LIVES = (
 _SEASONS = "spring|summer|autumn|fall|winter|new year"
 WHEN_PARTED = (
     rf"(?:in (?:the )?(?:(?:early|late) )?(?:{'|'.join(MONTHS)}|{_SEASONS}|\d{{4}})"
-    rf"|on (?:(?:the )?\d+(?:st|nd|rd|th)?|{'|'.join(WEEKDAYS)}|good terms)"
+    rf"|on (?:(?:the )?\d+(?:st|nd|rd|th)?|{'|'.join(WEEKDAYS).title()}|good terms)"
     r"|last|this|today|yesterday|recently|an? (?:few|couple|year|month|week|while)"
     r"|\w+ (?:years?|months?|weeks?|days?) ago)\b"
 )

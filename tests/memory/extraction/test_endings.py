@@ -27,6 +27,7 @@ from tests.memory.extraction.spoken import claims, said
         ("I'm vegetarian.", "I eat fish now.", "The user eats fish now"),
         ("I take warfarin.", "The doctor stopped the warfarin.", "The user stopped taking warfarin"),
         ("I take warfarin.", "I bled a lot, so the doctors took me off warfarin.", "The user stopped taking warfarin"),
+        ("My wife is Gemma.", "Gemma and I split up on Friday.", "The user split up with Gemma on 12 May 2023"),
         ("My wife is Gemma.", "We split up in March.", "The user broke up in March 2023"),
         ("I'm vegan.", "Turns out I'm not vegan after all.", "The user is not vegan"),
         ("I take metformin 500 mg twice a day.", "I no longer take metformin.", "The user no longer takes metformin"),
@@ -196,3 +197,9 @@ def test_what_is_cancelled_ends_a_plan_only_where_no_other_fits(
     text: str, known: list[str], ended: tuple[int, ...]
 ) -> None:
     assert said(text, known=known).facts[0].contradicts == ended
+
+
+def test_what_is_cancelled_ends_a_plan_that_was_corrected_before() -> None:
+    facts = said("My dentist appointment is on 12 June.", "No, the 14th.", "My dentist appointment is cancelled.").facts
+
+    assert facts[-1].contradicts == (1, 2)
