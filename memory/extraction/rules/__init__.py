@@ -9,8 +9,7 @@ Statements that the rules do not understand for sure are left out. So are senten
 of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
 questions, suppositions, jokes and reports of what others said, since nobody states them.
 
-What no rule reads is kept in the speaker's own words where that stands on its own (`open_claims`) and is worth keeping
-(`memory.extraction.worth`).
+What no rule reads is kept in the speaker's own words where that stands on its own (`open_claims`) and is worth it.
 
 A turn passes through `passages` (which parts are stated), `subjects` and `people` (whom a clause is about), `verbs`
 (the verb and its form), `personal`, `grammar`, `copulas`, `relations`, `quantities`, `patterns` and `asides` (the
@@ -132,13 +131,12 @@ class _Reader:
     names: Names = field(default_factory=Names)
     people: People = field(default_factory=People)
     spoken: list[tuple[ChunkTurn, str]] = field(default_factory=list)
-    last_said: dict[str, tuple[str, list[Statement]]] = field(default_factory=dict)
-    """The last sentence of each speaker, and what it states."""
+    last_said: dict[str, tuple[str, list[Statement]]] = field(default_factory=dict)  # last sentences, and their claims
+    asked: set[str] = field(default_factory=set)  # speakers whom somebody else asked something since they spoke
+    changed: set[int] = field(default_factory=set)  # numbers of facts that new ones correct or contradict
     own_words: list[Statement] = field(default_factory=list)
-    unsaid: set[str] = field(default_factory=set)
-    """Names that only earlier claims give: of the cat, for "my cat died"."""
-    to_assistant: set[int] = field(default_factory=set)
-    """The indexes of the turns of a user without a name, who speaks to an assistant."""
+    unsaid: set[str] = field(default_factory=set)  # names that only earlier claims give: of the cat in "my cat died"
+    to_assistant: set[int] = field(default_factory=set)  # turns of a user without a name, who speaks to an assistant
 
     def read(self) -> None:
         """Read the turns, so that `claims_to_judge` and `extraction` return what the new ones state."""
@@ -153,6 +151,8 @@ class _Reader:
         self.add_known_names()
         new = self.chunk.indexes
         for turn, text in heard:
+            if "?" in text:
+                self.asked |= self.last_said.keys() - {speaker.label for speaker in [speaker_of(turn)] if speaker}
             for statement in self.statements(turn, text):
                 self.last_of[statement.subject] = statement
                 if turn.index in new:
@@ -162,11 +162,10 @@ class _Reader:
     def claims_to_judge(self) -> list[Statement]:
         """Return the claims about work, events and the like that change no fact, and those in the speaker's words."""
         facts = self.found.values()
-        changed = {number for each in facts for number in each.effects.changed}
         by_rule = [
             each.statement
             for each in facts
-            if each.turns <= self.to_assistant and not each.effects.changed and each.number not in changed
+            if each.turns <= self.to_assistant and not each.effects.changed and each.number not in self.changed
         ]
         return [*filter(may_be_momentary, by_rule), *self.open_claims()][:MAX_JUDGED]
 
@@ -234,17 +233,15 @@ class _Reader:
                     self.read_open(said, clause, asks=clause is clauses[-1] and is_question(sentence))
                 found = iter(()) if passage.is_doubtful else self.of_sentence(said, is_asserted=False)
             for statement in found:
-                if not (
-                    (passage.asks and is_task(statement.claim))
-                    or is_trivial(statement.claim)
-                    or orders_machine(statement.claim)
-                ):
-                    whole = with_grounded_date(replace(with_regions(statement, regions), sentence=passage.text), stems)
-                    if before or not any(each.claim == whole.claim for each in corrected):
-                        yield whole if before else correct_said(whole, corrected)
-                    stated.append(whole)
-            own_words = [with_regions(each, regions) for each in self.own_words[first:]]
-            self.own_words[first:] = (replace(each, sentence=passage.text) for each in own_words)
+                claim = statement.claim
+                if (passage.asks and is_task(claim)) or is_trivial(claim) or orders_machine(claim):
+                    continue
+                whole = with_grounded_date(replace(with_regions(statement, regions), sentence=passage.text), stems)
+                if before or not any(each.claim == whole.claim for each in corrected):
+                    yield whole if before else correct_said(whole, corrected)
+                stated.append(whole)
+            own = self.own_words[first:]
+            self.own_words[first:] = (replace(with_regions(each, regions), sentence=passage.text) for each in own)
             self.people.end_sentence(sentence)
             before = sentence
             self.last_said[speaker.label] = passage.text, stated
@@ -256,7 +253,9 @@ class _Reader:
         """
         sentence, stated = self.last_said.get(speaker.label, ("", ()))
         first, *others = split_sentences(text) or [""]
-        said = take_back(sentence, first) if sentence else None
+        is_answer = speaker.label in self.asked
+        self.asked.discard(speaker.label)
+        said = take_back(sentence, first, is_answer=is_answer) if sentence else None
         if said is None:
             return text, ()
         named = collect_names([(turn, said)])
@@ -267,7 +266,7 @@ class _Reader:
     def of_clauses(self, said: ClauseContext, clauses: Sequence[Clause], *, asks: bool) -> Iterator[Statement]:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
-            said = replace(said, clause=clause, spoken_of=self.people.only)
+            said = replace(said, clause=clause, spoken_of=self.people.only(clause.text))
             found = [each for each in self.of_clause(said, asks=asks) if not loses_limit(each.claim, clause.text)]
             statements = [*filter(None, map(with_hedge, found))] if clause.is_doubted else found
             yield from statements
@@ -277,7 +276,7 @@ class _Reader:
     def read_open(self, said: ClauseContext, clause: Clause, known: Sequence[str] = (), *, asks: bool = False) -> None:
         """Note what a clause says in the speaker's words, if it is an assistant that they speak to."""
         if said.turn.index in self.to_assistant:
-            said = replace(said, clause=clause, spoken_of=self.people.only)
+            said = replace(said, clause=clause, spoken_of=self.people.only(clause.text))
             self.own_words += read_open_claims(said, known, asks=asks)
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:
@@ -286,8 +285,8 @@ class _Reader:
         said = replace(said, clause=replace(said.clause, text=text))
         statements = list(read_new_amount(said)) or list(read_changed_quantity(said)) or list(statements_of(said))
         self.people.add(people_spoken_of(said, statements))
-        again = None if statements else read_again(said, self.last_of.get(said.speaker.label), self.earlier)
-        statements = [again] if again else statements
+        last = self.last_of.get(said.speaker.label)
+        statements = statements or [again for again in [read_again(said, last, self.earlier)] if again]
         # work for which somebody asks for help is a task at hand
         work = [] if statements or asks else list(read_work(said))
         self.people.add(owners_of(said, work))
@@ -309,7 +308,7 @@ class _Reader:
     def places(self, regions: Mapping[str, str]) -> frozenset[str]:
         """Return the names that are places by earlier facts, or by the region that followed them, in lower case."""
         known = (each.reading.parts for each in self.earlier)
-        homes = (parts.value for parts in known if parts is not None and parts.attribute in ("residence", "birthplace"))
+        homes = (parts.value for parts in known if parts and parts.attribute in ("residence", "birthplace"))
         return frozenset(name.casefold() for name in (*regions, *homes))
 
     def keep(self, statement: Statement) -> None:
@@ -321,7 +320,9 @@ class _Reader:
             return
         self.last_number += 1
         # what only its words say changes no fact, as nothing says which
-        effects = ClaimEffects() if statement.attribute == OPEN else effects_of_statement(statement, self.earlier)
+        is_open = statement.attribute == OPEN
+        effects = ClaimEffects() if is_open else effects_of_statement(statement, self.earlier, over=self.changed)
+        self.changed.update(effects.changed)
         self.found[key] = _Found(number=self.last_number, statement=statement, effects=effects, turns={statement.turn})
         read = read_statement(statement)
         self.earlier.append(Earlier(number=self.last_number, claim=statement.claim, reading=read, is_known=False))
@@ -351,8 +352,7 @@ class _Reader:
                 evidence.setdefault(name, set()).update(each.turns)
         for name, turns in evidence.items():
             key = normalize_name(name)
-            aliases = tuple(alias for alias, full in self.names.aliases.items() if full == key)
-            written = tuple(alias.title() for alias in aliases)
+            written = tuple(alias.title() for alias, full in self.names.aliases.items() if full == key)
             yield ExtractedEntity(name=name, type=self.names.types[key], aliases=written, evidence=tuple(sorted(turns)))
 
     def named(self, statement: Statement) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Effects of a statement on earlier and known facts: it may correct or contradict them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
@@ -17,10 +17,11 @@ from memory.extraction.rules.attributes import (
     replaces_role,
 )
 from memory.extraction.rules.denials import opposites_of
-from memory.extraction.rules.endings import ends_plan
+from memory.extraction.rules.endings import day_of_plan, ends_plan
 from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.phrases import Voice
 from memory.extraction.rules.readings import ClauseContext, make_statement
+from memory.extraction.rules.relations import is_death
 from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
 from memory.extraction.rules.subjects import Speaker, Subject
 from memory.extraction.rules.words import CITIES, COUNTRIES, GROUP_RELATIONS, PLURAL_RELATIONS, REGIONS
@@ -48,7 +49,8 @@ _IS_OFF = re.compile(
     r" (?:(?:now|just|all|been) )?(?:cancell?ed|called off|off)[.!]*"
 )
 _DIED = re.compile(
-    r"(?:[Mm]y (?P<who>[a-z-]+)|(?P<name>[A-Z][\w'-]+)) (?P<rest>(?:(?:has|just|sadly) )*(?:died|passed away)\b.*)"
+    r"(?:[Mm]y (?P<who>[a-z-]+)|(?P<name>[A-Z][\w'-]+)) "
+    r"(?P<rest>(?:(?:has|just|sadly) )*(?:died|passed away)\b(?P<behind>.*))"
 )
 _RELATIVE = re.compile(r"(?P<who>[a-z-]+) is (?P<name>[A-Z][\w'-]+)\.?")
 _MEANT = re.compile(rf"(?P<new>{_VALUE})[.!]?", re.IGNORECASE)
@@ -89,8 +91,10 @@ class ClaimEffects:
         return (*self.corrects, *self.contradicts)
 
 
-def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> ClaimEffects:
-    """Return the facts that the statement corrects or contradicts.
+def effects_of_statement(
+    statement: Statement, earlier: Sequence[Earlier], *, over: Collection[int] = ()
+) -> ClaimEffects:
+    """Return the facts that the statement corrects or contradicts. Those that are `over` are so already.
 
     If an attribute has one value at a time, another value contradicts it, or corrects it if the speakers correct
     themselves and do not say that something has changed. If an attribute may have several values, only the last one
@@ -100,7 +104,11 @@ def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> Cl
         wrong = {normalize_claim(claim) for claim in statement.replaces}
         return ClaimEffects(corrects=tuple(each.number for each in earlier if normalize_claim(each.claim) in wrong))
     reading = read_statement(statement)
-    against = tuple(each.number for each in earlier if _is_against(statement, reading, each))
+    plans = [each for each in earlier if ends_plan(statement.claim, each.claim)]
+    # "my appointment" is one of several
+    days = {day_of_plan(each.claim) for each in plans if each.number not in over}
+    plans = plans if len(days) == 1 else []
+    against = tuple(each.number for each in earlier if _is_against(statement, reading, each, plans))
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
         return ClaimEffects(corrects=against)
     if against:
@@ -112,7 +120,7 @@ def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> Cl
     return ClaimEffects()
 
 
-def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -> bool:
+def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier, plans: Sequence[Earlier]) -> bool:
     if statement.temporal == Temporal.FUTURE:
         return is_rescheduled(reading, earlier.reading)
     if statement.certainty == Certainty.UNCERTAIN:
@@ -121,7 +129,7 @@ def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -
         return False
     if normalize_claim(earlier.claim) in opposites_of(statement.claim):
         return True
-    if ends_plan(statement.claim, earlier.claim):
+    if earlier in plans:
         return True
     if contradicts(reading, earlier.reading) or (statement.is_change and replaces_role(reading, earlier.reading)):
         return True
@@ -170,7 +178,7 @@ def with_name_of_dead(text: str, earlier: Sequence[Earlier], *, speaker: Speaker
     The second is the name, if the clause does not say it, else empty.
     """
     match = _DIED.fullmatch(text)
-    if match is None:
+    if match is None or not is_death(match["behind"]):
         return text, ""
     known = [each for each in earlier if each.claim.startswith(f"{speaker.owner} ") and each.reading.parts is not None]
     relatives = [_RELATIVE.fullmatch(each.claim.removeprefix(f"{speaker.owner} ")) for each in known]
@@ -186,7 +194,8 @@ def with_name_of_dead(text: str, earlier: Sequence[Earlier], *, speaker: Speaker
 
 def home_after_move(statement: Statement) -> Statement | None:
     """Return where somebody lives since a move that ended a known home: "I moved to Leeds last month"."""
-    parts = read_claim(statement.claim) if is_move(statement.claim) else None
+    is_past = statement.temporal == Temporal.PAST and is_move(statement.claim)
+    parts = read_claim(statement.claim) if is_past else None
     # people move to departments as well
     if parts is None or not (has_street(parts.value) or _PLACES & set(parts.value.split(", "))):
         return None

@@ -169,6 +169,12 @@ _PAST_VERBS = re.compile(
     r"|postponed|delayed|booked|hired|renamed|paid|bought|ordered|upgraded|moved|switched|changed|set up|chosen"
     r"|bumped|raised|lowered|reduced|increased)"
 )
+_IS_DROPPING = re.compile(rf"{_WE}(?: (?:also|now|just|finally))? drop ")
+_DROPPED_BY_NAME = re.compile(
+    r"(?:support for )?(?:(?!(?:at|in|on|off|to|for|by|from|with)\b)[a-z][\w./-]* ){0,3}"
+    r"[A-Z]\S*(?! (?:off|at)\b)(?= |$)"
+)
+"""What is dropped in a decision, where the words may be about what happens often: "we drop Redis", not "the kids"."""
 _TO_BASE = (
     (re.compile(r"^(?:gonna|going to|will) "), ""),
     (re.compile(r"^are "), ""),
@@ -195,7 +201,7 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         or re.search(r"ing\b|^will|^gon|^going", verb) is not None
         or re.match(r"\S+(?:'ll| will|'re| are|'m| am) ", match[0]) is not None
     )
-    if not (is_past or is_plan):
+    if not (is_past or is_plan) or (_IS_DROPPING.match(match[0]) and not _DROPPED_BY_NAME.match(match["rest"])):
         return None
     leading = _FOR_WHAT.fullmatch(said.clause.lead)
     rest = match["rest"].removeprefix("that ") if "decided" in verb or "agreed" in verb else match["rest"]

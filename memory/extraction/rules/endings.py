@@ -8,7 +8,7 @@ words: "The Rome trip is cancelled" ends "The user is going to Rome on 20 Decemb
 import re
 from collections.abc import Iterator
 
-from memory.dates import MONTHS
+from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.grounding import word_stems
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.statements import ClaimParts, normalize_value
@@ -25,14 +25,23 @@ _AN = r"(?:an? |the |their |his |her |my |our )?"
 _NAMED = r"(?=(?-i:[A-Z]))"
 _HAS = r"(?:has |have )?"
 _LEFT = rf"{_HAS}(?:broke(?:n)? up|split(?: up)?|separated|parted)"
-_PARTNER = "wife|husband|spouse|fiancé|fiancée|fiance|fiancee|girlfriend|boyfriend|partner"
-_PARTNERS = ("spouse", "engaged", "relation:partner", *(f"only:{who}" for who in _PARTNER.split("|")[:-1]))
+PARTNER = "wife|husband|spouse|fiancé|fiancée|fiance|fiancee|girlfriend|boyfriend|partner"
+_PARTNERS = ("spouse", "engaged", "relation:partner", *(f"only:{who}" for who in PARTNER.split("|")[:-1]))
 _SPOUSES = ("only:wife", "only:husband", "only:spouse", "spouse")
 _OF_LIVES = (
     "residence", "employer", "age", "diet", "shift", "grade", "income", "marital status", "spouse", "profession",
 )  # fmt: skip
 """Attributes that end with a life."""
-MEAT = r"(?:(?:red|some|white) )?(?:meat|chicken|beef|pork|bacon|steak|burgers|lamb|turkey|ham|fish|seafood|salmon)"
+_SEASONS = "spring|summer|autumn|fall|winter|new year"
+WHEN_PARTED = (
+    rf"(?:in (?:the )?(?:(?:early|late) )?(?:{'|'.join(MONTHS)}|{_SEASONS}|\d{{4}})"
+    rf"|on (?:(?:the )?\d+(?:st|nd|rd|th)?|{'|'.join(WEEKDAYS).title()}|good terms)"
+    r"|last|this|today|yesterday|recently|an? (?:few|couple|year|month|week|while)"
+    r"|\w+ (?:years?|months?|weeks?|days?) ago)\b"
+)
+"""What follows "we split up" where it is a parting: not "in two groups"."""
+MEAT = r"(?:(?:red|some|white) )?(?:meat|chicken|beef|pork|bacon|steak|burgers|lamb|turkey|ham)"
+FISH = r"(?:some )?(?:fish|seafood|salmon)"
 FROM_ANIMALS = r"(?:dairy|cheese|eggs|milk|butter|honey|yoghurt|yogurt)"
 _DIED = rf"{_HAS}(?:died|passed away)"
 
@@ -48,10 +57,10 @@ _ENDING = (
     ),
     (("uses", "drinks", "employer", "studies"), _compile(rf"{_HAS}(?:switched|moved) from {_VALUE} to .{{1,60}}")),
     (_SPOUSES, _compile(rf"(?:is|got) (?:divorced|separated) from {_NAMED}{_VALUE}")),
-    (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from (?:their|his|her) (?:{_PARTNER}))?")),
+    (_SPOUSES, _compile(rf"(?:is|got) (?:now )?divorced{_ANYTHING}(?: from (?:their|his|her) (?:{PARTNER}))?")),
     (_PARTNERS, _compile(rf"{_LEFT} (?:with|from) {_NAMED}{_VALUE}")),
-    (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{_PARTNER})(?: {_NAMED}\w+)?)?")),
-    (_PARTNERS, _compile(rf"{_HAS}left (?:their|his|her) (?:{_PARTNER}){_ANYTHING}")),
+    (_PARTNERS, _compile(rf"{_LEFT}{_ANYTHING}(?: (?:with|from) (?:their|his|her) (?:{PARTNER})(?: {_NAMED}\w+)?)?")),
+    (_PARTNERS, _compile(rf"{_HAS}left (?:their|his|her) (?:{PARTNER}){_ANYTHING}")),
     (("uses",), _compile(rf"{_HAS}stopped using {_AN}{_VALUE}")),
     (("uses",), _compile(rf"(?:{_HAS}(?:dropped|ditched)|decided to (?:drop|ditch)) {_NAMED}{_VALUE}")),
     (("drinks",), _compile(rf"{_HAS}(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
@@ -70,7 +79,8 @@ _ENDING = (
         ),
     ),
     (("diet",), _compile(rf"eats? {MEAT} (?:now|again){_ANYTHING}")),
-    (("diet",), _compile(rf"eats? {FROM_ANIMALS} (?:now|again)(?P<vegan>)")),
+    (("diet",), _compile(rf"eats? (?:{FROM_ANIMALS}|{FISH}) (?:now|again)(?P<vegan>)")),
+    (("diet",), _compile(rf"eats? {FISH} (?:now|again)(?P<vegetarian>)")),
     (_OF_LIVES, _compile(rf"{_DIED}{_ANYTHING}")),
 )  # fmt: skip
 """Attributes of which the claim ends the value."""
@@ -88,7 +98,8 @@ def read_ends(claim: str) -> Iterator[ClaimParts]:
     """Yield the attributes that a claim ends, with their values or ANY."""
     for attributes, pattern in _ENDING:
         if match := pattern.fullmatch(claim):
-            value = "vegan" if "vegan" in match.groupdict() else match["value"]
+            diet = next((each for each in ("vegan", "vegetarian") if each in match.groupdict()), None)
+            value = diet or match["value"]
             for attribute in attributes:
                 yield _end(match["subject"], attribute, value)
     if match := _DEAD.fullmatch(claim):
@@ -128,6 +139,7 @@ _PLAN = re.compile(
     r".{1,80}? (?:(?:is|are) (?:\w+ing|on|at)|will|has an?|have an?|plans? to|wants? to) .*"
     rf"\b(?:{'|'.join(MONTHS)}) \d{{4}}\b.*"
 )
+_DAY_OF_PLAN = re.compile(rf"(?:\d{{1,2}} )?(?:{'|'.join(MONTHS)}) \d{{4}}")
 _SUBSCRIBED = re.compile(
     r".{1,80}? (?:has|have) an? (?!.*\band\b).*(?:subscription|membership|booking|reservation|appointment)\b.*"
 )
@@ -161,6 +173,12 @@ def ends_plan(new: str, old: str) -> bool:
         return re.search(rf"{_AS_OBJECT}{re.escape(what)}\b", old, re.IGNORECASE) is not None
     telling = [word for word in named if word not in _TRIP and word not in _SMALL]
     return bool(telling) and _TRAVELS.search(old) is not None and word_stems(" ".join(telling)) <= word_stems(old)
+
+
+def day_of_plan(claim: str) -> str:
+    """Return the day or month of a plan, or the whole claim where it tells none: plans of one day are one plan."""
+    match = _DAY_OF_PLAN.search(claim)
+    return match[0] if match else claim
 
 
 def _is_of_same(whose: str, what: str, old: str) -> bool:

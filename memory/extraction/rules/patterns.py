@@ -22,6 +22,7 @@ from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_state
 from memory.extraction.rules.relations import read_possessions
 from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
+from memory.extraction.rules.values import RANGE_OF_MONTHS
 from memory.extraction.rules.verbs import Form, Predicate, is_past, is_present, predicate_of
 from memory.models.facts import Temporal
 from memory.verbs import VERBS
@@ -214,7 +215,7 @@ def _liking(said: ClauseContext, subject: Subject, predicate: Predicate) -> Stat
 
 def _by_rules(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     """Read a clause by the first rule that fits the words after the verb, without dates."""
-    if _RANGE.search(predicate.rest):
+    if _RANGE.search(predicate.rest) or RANGE_OF_MONTHS.search(predicate.rest):
         return None
     text, dates = _mark_dates(said, predicate)
     text = cut_phrase(text)

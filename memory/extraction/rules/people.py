@@ -30,6 +30,15 @@ _BROUGHT_IN = re.compile(
     r" (?:an?|another|one) (?:(?!and\b|or\b)[\w-]+ ){0,3}?"
     rf"(?P<who>{'|'.join(sorted(_ANYBODY, key=len, reverse=True))})\b(?!-| (?:name|food|bed|house|party|seat|shower)\b)"
 )
+_DEPENDANTS = ANIMAL_RELATIONS | words("baby kid child son daughter boy girl grandson granddaughter niece nephew")
+_SEEN = words("doctor gp dentist therapist midwife surgeon specialist consultant physio vet nurse lawyer")
+"""Those whom somebody has in the way of "my sister has a new doctor"."""
+_OF_GROWN_UP = re.compile(
+    r"(?:[Ss]he|[Hh]e)(?:'s)? (?:(?:also|now|still) )*"
+    r"(?:lives? |works? |is (?:pregnant|divorced|married|retired|engaged)\b"
+    rf"|is an? (?:[\w-]+ )?(?:{'|'.join(sorted(PROFESSIONS))})\b)"
+)
+"""What is said of a grown-up: of the sister rather than of her cat."""
 _CALLED = re.compile(r"^,? (?:(?:who is |that is )?(?:called|named) )?")
 _CAPITALIZED = re.compile(r"(?<=[\w,;] )[A-Z][\w'-]+")
 
@@ -45,10 +54,11 @@ class People:
     is_old: bool = False
     """True if the last sentence spoke of nobody."""
 
-    @property
-    def only(self) -> Subject | None:
-        """The only person who is spoken of, if there is exactly one."""
+    def only(self, text: str) -> Subject | None:
+        """Return the only person whom "she" or "he" in the text of a clause may be, if there is exactly one."""
         one = self.here or self.before
+        if _OF_GROWN_UP.match(text):
+            one = [each for each in one if each.label or not each.rest]
         return one[0] if len(one) == 1 and one[0].label else None
 
     def begin_turn(self, speaker: Speaker) -> None:
@@ -83,6 +93,7 @@ class People:
 def brought_in(text: str, subject: Subject | None, *, named: Iterable[Subject]) -> list[Subject]:
     """Return somebody without a label, if a clause brings one in for whom "she" or "he" may stand.
 
+    `rest` says who it is if that is a child, an animal, or a doctor and the like.
     The `named` are known: "I have a sister called Ana".
     """
     match = _BROUGHT_IN.search(text)
@@ -92,8 +103,13 @@ def brought_in(text: str, subject: Subject | None, *, named: Iterable[Subject]) 
     pronoun = pronoun_of(match["who"]) if match else ""
     if match is None or (mine and pronoun and mine != pronoun):
         return []
+    is_lesser = match["who"] in _DEPENDANTS or (
+        match["who"] in _SEEN and match[0].startswith(("ha", "got", "get", "found"))
+    )
     voice = Voice(speaker="", is_own=False)
-    return [Subject(label="", rest="", voice=voice, names=(), is_third=True, pronoun=pronoun)]
+    return [
+        Subject(label="", rest=match["who"] if is_lesser else "", voice=voice, names=(), is_third=True, pronoun=pronoun)
+    ]
 
 
 def names_somebody(text: str) -> bool:

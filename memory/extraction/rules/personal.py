@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory.dates import Bound, Tense, find_dates
+from memory.extraction.rules.names import PERSON
 from memory.extraction.rules.personal_forms import FORMS, RECURRING, PersonalForm
 from memory.extraction.rules.phrases import is_vague, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
@@ -43,6 +44,8 @@ _BASES = {
     "is": "be", "am": "be", "are": "be", "has": "have", "does": "do",
 }  # fmt: skip
 _BEYOND = re.compile(r",? (?:even|especially|in particular|ever again|ever)\b")
+_AND_I = re.compile(rf"{PERSON},? and I\b")
+"""The subject of "Google and I broke up", which has not been restated as a parting."""
 _BEHIND = re.compile(r" (?:at the moment|right now|too|as well)$")
 
 
@@ -62,6 +65,8 @@ def read_personal(said: ClauseContext, subject: Subject, text: str) -> Statement
     for form in FORMS:
         if form.attribute == "died" and not subject.label.startswith(said.speaker.owner):
             # the death of somebody by name is a statement of `relations`
+            continue
+        if form.attribute == "event:break up" and _AND_I.match(said.clause.text):
             continue
         match = form.pattern.fullmatch(f"{how}{rest}" if how == "only " else rest)
         if match and (statement := _by_form(said, subject, form, match, how if form.attribute == "bedtime" else "")):

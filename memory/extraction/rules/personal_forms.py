@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.rules.ailments import CONDITION, CONDITION_WHERE, DRUG
-from memory.extraction.rules.endings import FROM_ANIMALS, MEAT
+from memory.extraction.rules.endings import FISH, FROM_ANIMALS, MEAT, WHEN_PARTED
 from memory.extraction.rules.names import NAME
 from memory.extraction.rules.words import LANGUAGES
 
@@ -133,11 +133,12 @@ FORMS = (
     _form(r"(?:have )?(?P<verb>broke|broken"
     r"|split) up with (?P<rest>(?:my )?[\w'-]+.*)", "{parted} up with {rest}", "event:break up",
           is_past=True),
-    _form(r"(?:have )?(?:broke|broken|split) up(?P<rest>(?: (?:in|on|last|this|a|two|three|yesterday|\d+)\b.*)?)"
+    _form(rf"(?:have )?(?:broke|broken|split) up(?P<rest>(?: {WHEN_PARTED}.*)?)"
           r"[.!]*", "{parted} up {rest}", "event:break up", is_past=True),
     _form(rf"(?:have )?separated from (?P<rest>my [a-z]+|{NAME})", "separated from {rest}", "event:break up",
           is_past=True),
-    _form(rf"(?P<verb>eat) (?P<what>{MEAT}|{FROM_ANIMALS}) (?P<now>now|again){_TAIL}", "{verbs} {what} {now}", "eats"),
+    _form(rf"(?P<verb>eat) (?P<what>{MEAT}|{FISH}|{FROM_ANIMALS}) (?P<now>now|again){_TAIL}",
+          "{verbs} {what} {now}", "eats"),
     _form(r"(?:was|were|served) in the (?P<rest>(?:royal )?(?:navy|army|air force|marines|merchant navy|military|police"
           r"|fire service|coast guard)(?: .*)?)", "was in the {rest}", "service", is_past=True),
     _form(r"be expecting(?P<rest>(?:,? (?:due|an? baby|twins|our|my|a (?:boy|girl)|in|on"

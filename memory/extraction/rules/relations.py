@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, is_name
 from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
@@ -51,8 +52,9 @@ _ONE_OF_ANOTHER = re.compile(
 _THEIRS = re.compile(rf"(?P<owner>{PERSON})'s {_WHO}(?:'s name)? is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
 _DIED = re.compile(r",? (?:just |has |sadly |recently )*(?P<how>died|passed away)\b(?P<rest>.*)")
 _WHEN = re.compile(
-    r",? ?(?:(?:(?:last|this|yesterday|today|recently|in|when|after|at the age|an?|two|three)\b"
-    r"|at \d|on (?:\d|[A-Z])|\d).*)?[.!]?"
+    r"(?: (?:of|from) (?!boredom|embarrassment|shame|laughter|laughing|curiosity|happiness|joy|shock)[\w' -]+?)?"
+    r",? ?(?:(?:(?:last|this|yesterday|today|recently|in|when|after|at the age|two|three)\b"
+    r"|an? (?:few|couple|year|month|week|day|while|long time)\b|at \d|on (?:\d|[A-Z])|\d).*)?[.!]?"
 )
 _FAVORITE = re.compile(
     r"(?:[Mm]y|(?P<our>[Oo]ur)) (?:all-time )?favou?rite (?P<what>[a-z][a-z' -]{1,40}?) (?:is|are) (?P<value>.+)"
@@ -97,6 +99,11 @@ def read_possessions(said: ClauseContext) -> Iterator[Statement]:
     for read in (_favorite, _own_name, _yearly_day, _part):
         if statement := read(said):
             yield statement
+
+
+def is_death(behind: str) -> bool:
+    """Return True if the words behind "died" end there, or say when or of which illness: not for "died laughing"."""
+    return _WHEN.fullmatch(behind) is not None
 
 
 def type_of_relation(attribute: str) -> str:
@@ -146,15 +153,23 @@ def _person(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         return None
     name = said.names.form_of(name)
     if died := _DIED.match(said.clause.text[match.end("name") :]):
-        if not _WHEN.fullmatch(died["rest"]):
-            # "died laughing" is no death
+        if not is_death(died["rest"]):
             return None
         statement = _own(said, attribute="died", value=name, what=match["who"])
-        claim = f"{statement.claim} {died['how']}"
-        return replace(statement, claim=claim, temporal=Temporal.PAST, names=(NamedThing(name=name, type=type_),))
+        statement = replace(statement, temporal=Temporal.PAST, names=(NamedThing(name=name, type=type_),))
+        return _with_day_of_death(said, statement, died)
     who = match["who"].lower()
     attribute = f"only:{relation.lower()}" if who in SINGLE_RELATIONS else f"relation:{who}"
     return _own_relative(said, name, type_, who=who, attribute=attribute)
+
+
+def _with_day_of_death(said: ClauseContext, statement: Statement, died: re.Match[str]) -> Statement:
+    dates = find_dates(died["rest"], at=said.turn.timestamp, tense=Tense.PAST)
+    date = dates[0] if len(dates) == 1 and dates[0].bound is Bound.WITHIN else None
+    claim = f"{statement.claim} {died['how']}"
+    if date is None:
+        return replace(statement, claim=claim)
+    return replace(statement, claim=f"{claim} {date.words}", when=date.words, valid_from=date.start)
 
 
 def _own_relative(said: ClauseContext, name: str, type_: str, *, who: str, attribute: str) -> Statement:

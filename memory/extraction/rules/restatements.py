@@ -7,8 +7,9 @@ cancel the trip" is "I cancelled the trip", and "my doctor stopped the metformin
 import re
 
 from memory.extraction.rules.ailments import DRUG
+from memory.extraction.rules.endings import PARTNER, WHEN_PARTED
 from memory.extraction.rules.names import ADJECTIVES, PERSON
-from memory.extraction.rules.words import PERSON_RELATIONS
+from memory.extraction.rules.words import PERSON_RELATIONS, words
 
 _RELATIVE = (
     rf"[Mm]y (?:(?:{ADJECTIVES}) )*(?:{'|'.join(sorted(PERSON_RELATIONS, key=len, reverse=True))})(?: {PERSON})?"
@@ -18,16 +19,20 @@ _PARTED = re.compile(
     rf"{_BEGIN}(?P<who>{_RELATIVE}|[Mm]y [a-z'-]+(?: [a-z'-]+)?|{PERSON}) and I "
     r"(?:have |are |had )?(?:(?:just|finally|recently|now) )*"
     r"(?P<how>(?:got )?divorced|split(?: up)?|broken? up|broke up|(?:got )?separated)"
-    r"(?=$|[.,;!]| (?:and|but|so|in|on|last|this|a|two|three|yesterday|after)\b)"
+    rf"(?=$|[.,;!]| (?:and|but|so|after)\b| {WHEN_PARTED})"
 )
+_PARTNER = re.compile(rf"\b(?:{PARTNER}|ex|ex-\w+|missus|other half|man|girl|lover|date|fella|bloke)\b")
+_COMPANIES = words("Google Apple Amazon Microsoft Meta Facebook Instagram Twitter Netflix Tinder Uber Slack")
 _PARTING = {"di": "got divorced from", "sp": "split up with", "br": "broke up with", "se": "separated from"}
 _PROFESSIONAL = (
     r"(?i:doctors?|gp|dr|consultant|specialist|cardiologist|psychiatrist|neurologist|nurse|dentist|oncologist"
     r"|rheumatologist|pharmacist|surgeon)"
 )
+_HAS = r"(?:has |have )?(?:just |now )?"
 _TAKEN_OFF = re.compile(
-    rf"{_BEGIN}(?:[Mm]y|[Tt]he) {_PROFESSIONAL} (?:has |have )?(?:just |now )?(?:(?:stopped|discontinued) (?:the |my )?"
-    rf"|(?:took|taken|take) me off (?:the |my )?)(?P<what>{DRUG})"
+    rf"(?:{_BEGIN}(?:[Mm]y|[Tt]he) {_PROFESSIONAL} {_HAS}(?:(?:took|taken|take) me off (?:the |my )?"
+    r"|(?:stopped|discontinued) my )"
+    rf"|(?:{_BEGIN}[Mm]y|^[Tt]he) {_PROFESSIONAL} {_HAS}(?:stopped|discontinued) (?:the )?)(?P<what>{DRUG})"
 )
 _CANCELLED = re.compile(
     rf"{_BEGIN}(?P<who>I|[Ww]e) (?:have )?(?:just )?(?:(?:had|decided) to (?:cancel|call off)|called off)"
@@ -35,7 +40,7 @@ _CANCELLED = re.compile(
 )
 _BUT_NOT = re.compile(
     r"(?P<first>(?:^|.*[,;] )(?:I am|[Mm]y [\w' -]{2,40}? is|[A-Z][\w'-]+ is)(?P<not> not)? "
-    r"(?P<what>(?!going\b|sure\b)[a-z][\w' -]{2,60}?)),? "
+    r"(?P<what>(?!(?:going|sure|in|on|at)\b)[a-z][\w' -]{2,60}?)),? "
     rf"(?:but (?P<who>{_RELATIVE}|{PERSON}|I) (?P<verb>is|am|is not|am not|isn't)"
     rf"|and (?:so|neither) (?:is|am) (?P<also>{_RELATIVE}|{PERSON}|I))(?P<end>[.!]*$|[,;] .*)"
 )
@@ -43,11 +48,16 @@ _BUT_NOT = re.compile(
 
 def restate(sentence: str) -> str:
     """Return a sentence in words that the rules read, or the sentence as it is."""
-    sentence = _PARTED.sub(_parted, sentence)
+    sentence = _PARTED.sub(lambda match: _parted(match) if _may_be_partner(match["who"]) else match[0], sentence)
     sentence = _TAKEN_OFF.sub(r"I stopped taking \g<what>", sentence)
     sentence = _CANCELLED.sub(r"\g<who> cancelled", sentence)
     match = _BUT_NOT.fullmatch(sentence)
     return _with_both(match) if match else sentence
+
+
+def _may_be_partner(who: str) -> bool:
+    """Return True for "Sam", "my wife" and "my ex", whom somebody splits up with: not for "my mum", "Google"."""
+    return _PARTNER.search(who) is not None if who[:3] in ("My ", "my ") else who not in _COMPANIES
 
 
 def _parted(match: re.Match[str]) -> str:

@@ -109,13 +109,18 @@ def join_taken_back(sentences: Sequence[str]) -> list[str]:
     return joined
 
 
-def take_back(before: str, sentence: str) -> str | None:
-    """Return what was stated before with the value that the sentence gives instead, or None if it gives none."""
+def take_back(before: str, sentence: str, *, is_answer: bool = False) -> str | None:
+    """Return what was stated before with the value that the sentence gives instead, or None if it gives none.
+
+    An answer to a question in between must name the value that it replaces: "not Porto, Lisbon".
+    """
     if _TAKES_BACK.match(sentence) is None or len(before) + len(sentence) > MAX_JOINED_CHARACTERS:
         return None
     stated, rest = before.rstrip(".! "), _APOLOGIES.sub("", sentence).rstrip(".! ")
     if match := _CONTRAST.fullmatch(rest):
         return _with_other(stated, match["old"] or match["old2"], match["new"] or match["new2"])
+    if is_answer:
+        return None
     if match := _DAY.fullmatch(_IT_IS.sub("", rest)):
         return _with_day(stated, match)
     said = None

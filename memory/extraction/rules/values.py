@@ -191,7 +191,7 @@ def trim_value(text: str) -> str:
 
 def _resolve_dates(text: str, at: datetime, tense: Tense | None, verb: str) -> tuple[str, DateMention | None]:
     """Return the text with absolute dates in place of relative ones, and its only date."""
-    if _RANGE.search(text):
+    if _RANGE.search(text) or (tense is Tense.PAST and RANGE_OF_MONTHS.search(text)):
         return text, None
     found = find_dates_behind(verb, text, at=at, tense=tense)
     dates = [date for date in found if date.bound is not Bound.LASTING]
@@ -208,6 +208,11 @@ _FROM_DAY = re.compile(r"from (?:the )?(?:\d{1,2}(?:st|nd|rd|th)? (?:of )?[A-Za-
 """What something is of a day that is over: "the latest backup is from 9 April"."""
 _BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")
 _RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) ")
+RANGE_OF_MONTHS = re.compile(
+    rf"\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{'|'.join(MONTHS)}) ?(?:-|–|to|until|till) "
+    rf"?(?:the )?\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{'|'.join(MONTHS)})\b"
+)
+"""Days of which the first may be of another year than the last: "24 December to 2 January"."""
 _DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
 
 

@@ -1,12 +1,13 @@
 """Days that something was arranged for, said on Thursday 18 May 2023."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from memory.dates import Tense
 from memory.extraction.rules.arrangements import find_arranged_dates
-from tests.memory.extraction.spoken import claims, only, said
+from tests.memory.extraction.spoken import claims, extracted, only, said, turn
 
 
 @pytest.mark.parametrize(
@@ -96,3 +97,25 @@ def test_a_day_that_was_decided_is_to_come_and_one_on_which_something_happened_i
     [date] = find_arranged_dates(text, at=datetime(2023, 6, 1, tzinfo=UTC), tense=Tense.PAST)
 
     assert f"{date.start:%Y-%m-%d}" == day
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "ends"),
+    [
+        (
+            "I booked leave for 24 December to 2 January.",
+            "The user booked leave for 24 December to 2 January 2027",
+            "2027-01-03",
+        ),
+        (
+            "I booked a room from 28 February to 3 March.",
+            "The user booked a room from 28 February to 3 March 2026",
+            "2026-03-04",
+        ),
+    ],
+)
+def test_days_of_two_months_have_the_year_of_the_last(text: str, claim: str, ends: str) -> None:
+    said_at = datetime(2026, 3, 2, 15, tzinfo=UTC)
+    fact = only(extracted([replace(turn(text), timestamp=said_at)]))
+
+    assert (fact.claim, f"{fact.valid_to:%Y-%m-%d}") == (claim, ends)

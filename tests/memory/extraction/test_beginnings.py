@@ -142,3 +142,9 @@ def test_a_known_home_is_a_place() -> None:
     found = said("I'm moving to Ovar in June.", known=["Ben lives in Ovar"]).facts
 
     assert "The user lives in Ovar" in [fact.claim for fact in found]
+
+
+def test_a_plan_to_move_is_no_home_of_today() -> None:
+    facts = said("I'm moving to Porto in May.", known=["The user lives in Leeds"]).facts
+
+    assert [(fact.claim, fact.contradicts) for fact in facts] == [("The user is moving to Porto in May 2023", ())]

@@ -23,6 +23,12 @@ from tests.memory.extraction.spoken import claims, said
         ("I live in Leeds.", "Big news! We've moved to York.", "The user has moved to York"),
         ("I'm vegan.", "I eat meat now.", "The user eats meat now"),
         ("I'm vegan.", "I eat cheese again.", "The user eats cheese again"),
+        ("I'm vegan.", "I eat fish again.", "The user eats fish again"),
+        ("I'm vegetarian.", "I eat fish now.", "The user eats fish now"),
+        ("I take warfarin.", "The doctor stopped the warfarin.", "The user stopped taking warfarin"),
+        ("I take warfarin.", "I bled a lot, so the doctors took me off warfarin.", "The user stopped taking warfarin"),
+        ("My wife is Gemma.", "Gemma and I split up on Friday.", "The user split up with Gemma on 12 May 2023"),
+        ("My wife is Gemma.", "We split up in March.", "The user broke up in March 2023"),
         ("I'm vegan.", "Turns out I'm not vegan after all.", "The user is not vegan"),
         ("I take metformin 500 mg twice a day.", "I no longer take metformin.", "The user no longer takes metformin"),
         ("I take metformin 500 mg.", "My doctor stopped the metformin.", "The user stopped taking metformin"),
@@ -99,12 +105,47 @@ def test_a_death_ends_what_is_known_of_the_dead_by_name() -> None:
         ("I'm going to Rome on 20 December.", "I cancelled my gym membership."),
         ("I live in Rome.", "The Rome trip is cancelled."),
         ("My train is at 7:40 on 18 June.", "My train is at 8:10 on 19 June."),
+        ("My dad is Bob.", "Bob died a little inside."),
+        ("My cat Biscuit is 11.", "Biscuit died a bit when the vet came."),
+        ("My dad is Bob.", "Bob died of embarrassment."),
+        ("My wife is Gemma.", "We split up in two groups."),
+        ("My wife is Gemma.", "We broke up a fight."),
+        ("My wife is Gemma.", "My mum and I split up in the museum."),
+        ("My wife is Gemma.", "Google and I broke up."),
+        ("I take warfarin.", "My mum is in hospital, the doctor stopped the warfarin."),
+        ("I take warfarin.", "My mum is in hospital and the doctors stopped the warfarin."),
+        ("I'm pescatarian.", "I eat fish now."),
     ],
 )
 def test_what_is_over_elsewhere_ends_nothing(first: str, second: str) -> None:
     known = claims(first)
 
     assert not [fact for fact in said(second, known=known).facts if fact.contradicts or fact.corrects]
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "claim", "day"),
+    [
+        ("The user's brother is Tom", "My brother died in 2019.", "The user's brother Tom died in 2019", "2019-01-01"),
+        (
+            "The user's brother is Tom",
+            "My brother died last week.",
+            "The user's brother Tom died in the week of 8 May 2023",
+            "2023-05-08",
+        ),
+        ("The user's cat is Biscuit", "My cat died yesterday.", "The user's cat Biscuit died", "2023-05-17"),
+        (
+            "The user's brother is Tom",
+            "Tom died of cancer in 2019.",
+            "The user's brother Tom died in 2019",
+            "2019-01-01",
+        ),
+    ],
+)
+def test_the_day_of_a_death_is_kept_where_the_name_is_known(known: str, text: str, claim: str, day: str) -> None:
+    fact = said(text, known=[known]).facts[0]
+
+    assert (fact.claim, fact.contradicts, f"{fact.valid_from:%Y-%m-%d}") == (claim, (1,), day)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +173,33 @@ def test_what_is_over_elsewhere_ends_nothing(first: str, second: str) -> None:
 )
 def test_what_is_cancelled_or_moved_ends_the_plan_of_it(new: str, old: str, *, ends: bool) -> None:
     assert ends_plan(new, old) is ends
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "ended"),
+    [
+        ("I cancelled my membership.", ["The user has a gym membership"], (1,)),
+        ("I cancelled my membership.", ["The user has a gym membership", "The user has a club membership"], ()),
+        ("I cancelled my gym membership.", ["The user has a gym membership", "The user has a club membership"], (1,)),
+        (
+            "I cancelled my appointment.",
+            ["The user has a dentist appointment on 12 June 2023", "The user has a doctor appointment on 14 June 2023"],
+            (),
+        ),
+        (
+            "I cancelled my trip to Rome.",
+            ["The user is going to Rome on 20 June 2023", "The user is flying to Rome on 20 June 2023 at 9am"],
+            (1, 2),
+        ),
+    ],
+)
+def test_what_is_cancelled_ends_a_plan_only_where_no_other_fits(
+    text: str, known: list[str], ended: tuple[int, ...]
+) -> None:
+    assert said(text, known=known).facts[0].contradicts == ended
+
+
+def test_what_is_cancelled_ends_a_plan_that_was_corrected_before() -> None:
+    facts = said("My dentist appointment is on 12 June.", "No, the 14th.", "My dentist appointment is cancelled.").facts
+
+    assert facts[-1].contradicts == (1, 2)

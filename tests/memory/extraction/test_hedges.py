@@ -63,6 +63,9 @@ def test_irony_states_nothing(text: str) -> None:
         ("My sister is not allergic to nuts but I am.", "The user is allergic to nuts"),
         ("I'm vegetarian btw, have been since uni.", "The user is vegetarian"),
         ("We're going with Postgres.", "The user decided to go with Postgres"),
+        ("We drop Redis: it is slow.", "The user decided to drop Redis"),
+        ("We drop Redis.", "The user decided to drop Redis"),
+        ("Let's drop the cache at 5 percent.", "The user decided to drop the cache at 5 percent"),
     ],
 )
 def test_what_looks_alike_is_stated(text: str, stated: str) -> None:
@@ -76,6 +79,8 @@ def test_what_looks_alike_is_stated(text: str, stated: str) -> None:
         ("I'm going with my sister to Rome.", "decided"),
         ("I'm tall but my son is taller.", "tall "),
         ("I'm not sure but my son is.", "sure"),
+        ("My birthday is in May and so is my sister.", "sister"),
+        ("My birthday is on 3 May and so is my sister.", "sister"),
         ("The wedding is off, Sam and I split up.", "off, Sam"),
     ],
 )

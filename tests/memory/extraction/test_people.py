@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.memory.extraction.spoken import claims
+from tests.memory.extraction.spoken import claims, extracted, turn
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ from tests.memory.extraction.spoken import claims
         ("My friend Ben has a girlfriend, she's vegan.", "vegan"),
         ("My brother has a dog. He's called Rex.", "Rex"),
         ("My dad is retired. He has a dog. He's called Rex.", "Rex"),
+        ("My mum hired a cleaner. She lives in Leeds.", "Leeds"),
         ("My neighbour has a cat. Its name is Tom.", "Tom"),
     ],
 )
@@ -37,7 +38,30 @@ def test_what_is_said_of_somebody_brought_in_is_not_taken_for_the_owners(text: s
         ("I have a sister called Ana, she's vegan.", "Ana is vegan"),
         ("We got a puppy. Her name is Luna.", "The user's puppy is Luna"),
         ("My daughter is called Mia, she's vegan.", "Mia is vegan"),
+        ("My sister has a cat. She lives in Leeds.", "The user's sister lives in Leeds"),
+        ("My sister has a baby girl. She works from home.", "The user's sister works from home"),
+        ("My sister has a daughter. She is pregnant.", "The user's sister is pregnant"),
+        ("My sister has a new doctor. She lives in Leeds.", "The user's sister lives in Leeds"),
+        ("My sister has a cat. She is a nurse.", "The user's sister is a nurse"),
     ],
 )
 def test_she_and_he_stand_for_the_only_one_spoken_of(text: str, stated: str) -> None:
     assert stated in claims(text)
+
+
+@pytest.mark.parametrize(
+    ("first", "question", "answer", "corrected"),
+    [
+        ("My sister is called Priya.", "And your brother?", "Actually it's Tom.", ()),
+        ("My flight is on 12 June.", "So you arrive on 13 June?", "No, the 14th.", ()),
+        ("My flight is on 12 June.", "Noted.", "No, the 14th.", (1,)),
+        ("My sister is called Priya.", "And your brother?", "Sorry, not Priya, Rosa.", (1,)),
+    ],
+)
+def test_an_answer_to_a_question_takes_back_only_what_it_names(
+    first: str, question: str, answer: str, corrected: tuple[int, ...]
+) -> None:
+    turns = [turn(first), turn(question, role="assistant", index=1), turn(answer, index=2)]
+
+    facts = extracted(turns).facts
+    assert [number for fact in facts for number in fact.corrects] == [*corrected]

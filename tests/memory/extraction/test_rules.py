@@ -18,7 +18,7 @@ from tests.memory.extraction.spoken import claims, extracted, only, said, turn
         ("Call me Annie from now on.", "The user asks to be called Annie"),
         ("From now on, please answer in Portuguese.", "The user asks to answer in Portuguese"),
         ("My dog Bolt died.", "The user's dog Bolt died"),
-        ("My dog, Bolt, died last week.", "The user's dog Bolt died"),
+        ("My dog, Bolt, died last week.", "The user's dog Bolt died in the week of 8 May 2023"),
         ("I'm 34 years old.", "The user is 34 years old"),
         ("I am a civil engineer.", "The user is a civil engineer"),
         ("I work as a baker.", "The user works as a baker"),

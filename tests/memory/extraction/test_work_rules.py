@@ -164,6 +164,9 @@ def test_statements_about_work_become_claims_that_stand_on_their_own(text: str, 
         "- the timeout is 30s",
         "you could use Postgres for the queue",
         "the timeout is 30s or 60s",
+        "We drop the kids at 8.",
+        "We drop Mia off at 8.",
+        "We drop packets at 5 percent.",
     ],
 )
 def test_talk_that_states_nothing_lasting_yields_no_claim(text: str) -> None:
