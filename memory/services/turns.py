@@ -339,8 +339,9 @@ class TurnLifecycle(Lifecycle):
         if self.operation.name == "bury":
             buried = Turn.objects.filter(account_id=self.owner.account_id, id__in=turn_ids).order_by()
             firsts = dict(buried.values_list("log_id").annotate(first=Min("index")))
-            bury_summaries(self.owner.account_id, firsts, now=self.now)
-            transaction.on_commit(lambda: remake_summaries(self.owner.account_id, firsts, now=self.now), robust=True)
+            account_id, now = self.owner.account_id, self.now
+            logs = bury_summaries(account_id, firsts, now=now)
+            transaction.on_commit(lambda: remake_summaries(account_id, logs, firsts, now=now), robust=True)
         is_update = self.operation.name == "update"
         if is_update and "text" in columns:
             turns = Turn.objects.filter(account_id=self.owner.account_id)

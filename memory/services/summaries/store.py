@@ -122,30 +122,36 @@ def summaries_of_logs(account_id: UUID, logs: Collection[UUID]) -> QuerySet[Epis
     return cast("QuerySet[EpisodicMemory]", rows.filter(log__in=[str(log) for log in logs]))
 
 
-def bury_summaries(account_id: UUID, first_of_log: Mapping[UUID, int], *, now: datetime) -> None:
-    """Bury the summaries, of all agents, that may repeat a turn of these conversations from the first buried one on."""
+def bury_summaries(account_id: UUID, first_of_log: Mapping[UUID, int], *, now: datetime) -> set[UUID]:
+    """Bury the summaries, of all agents, that may repeat a turn of these conversations from the first buried one on.
+
+    Returns the conversations that had such a summary.
+    """
     rows = summaries_of_logs(account_id, first_of_log.keys())
-    covering = [
-        row.id
+    covering = {
+        row.id: UUID(row.metadata[LOG])
         for row in rows.filter(buried=False).only("metadata")
         if read_metadata_count(row.metadata, "last_index", default=sys.maxsize) >= first_of_log[UUID(row.metadata[LOG])]
-    ]
+    }
     account = Owner(account_id=account_id)
     marked = Memory.objects.filter(account_id=account_id, id__in=covering)
     if mark_rows(account, marked, mark="bury", now=now):
-        record_audit(account, operation="bury", memory_type="episodic", affected_ids=covering)
+        record_audit(account, operation="bury", memory_type="episodic", affected_ids=list(covering))
+    return set(covering.values())
 
 
-def remake_summaries(account_id: UUID, first_of_log: Mapping[UUID, int], *, now: datetime) -> None:
-    """Bury what was summarized meanwhile as well, and queue the summaries of these conversations.
+def remake_summaries(
+    account_id: UUID, logs: Collection[UUID], first_of_log: Mapping[UUID, int], *, now: datetime
+) -> None:
+    """Bury what was summarized meanwhile as well, and queue summaries in its place and in those of `logs`.
 
     Call it once nothing is locked: who makes a summary locks the conversation first.
     """
     with transaction.atomic():
         lock_conversations(Owner(account_id=account_id), first_of_log.keys())
-        bury_summaries(account_id, first_of_log, now=now)
-        found = summaries_of_logs(account_id, first_of_log.keys()).filter(archived=False, buried=True)
-        summarize_again(account_id, {UUID(row.metadata[LOG]) for row in found.only("metadata")}, now=now)
+        meanwhile = bury_summaries(account_id, first_of_log, now=now)
+        # a conversation whose summary stays must not be summarized again: it would include itself
+        summarize_again(account_id, {*logs, *meanwhile}, now=now)
 
 
 def summarize_again(account_id: UUID, logs: Collection[UUID], *, now: datetime) -> None:
