@@ -1,13 +1,13 @@
-"""Learning and judging the worth of claims, from talk in which what is worth remembering is marked.
+"""Learning and judging the worth of claims, from talk with an assistant in which readers judged what was extracted.
 
-A file of marked talk has a line `@ ID KIND NAME TIME` for each conversation, then a line `U: …` or `A: …` for each turn
-of the user or the assistant. In the user's turns, `[[` and `]]` are around what somebody would want to know a month
-later. A claim is worth keeping if most of what it says is marked.
+A file of judged talk has a line `@ ID KIND NAME TIME` for each conversation, then a line `U: …` or `A: …` for each turn
+of the user or the assistant. After a user's turn, a line for each claim that a reader judged: `+ claim` if it says what
+the user said, is understood alone and is of use a month later, `- claim` if it does not or is not, `~ claim` if it is
+right, but of the moment.
 """
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,17 +16,15 @@ from numpy.typing import NDArray
 
 from lab.evaluation.learning import Numbers
 from lab.evaluation.logistic import fit_logistic
-from memory.extraction.grounding import word_stems
 from memory.extraction.knowledge import Chunk, ChunkTurn
 from memory.extraction.rules import read_claims_to_judge
-from memory.extraction.rules.open_claims import OPEN, telling_stems
+from memory.extraction.rules.open_claims import OPEN
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.verdicts import floor_of
 from memory.extraction.worth import WORDS, Worth, features_of, reduce_features
 
-MARKED = re.compile(r"\[\[(.+?)\]\]")
-MARKED_SHARE = 0.5
-"""Share of a claim's stems in one mark from which the claim is worth keeping."""
+GOOD = "+ "
+VERDICTS = (GOOD, "- ", "~ ")
 TURNS_OF_CHUNK = 40
 L2 = 2e-4
 """Ridge on every weight but the bias, as a share of the loss of one row."""
@@ -39,84 +37,87 @@ FOLDS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedClaims:
-    """The claims of a file whose worth is judged, with a row of `features_of` for each.
+class JudgedTalk:
+    """The claims of a file that a reader judged, with a row of `features_of` for each.
 
-    `turns` is the number of the users' turns, `marks` that of the marks in them.
+    `turns` is the number of the users' turns, `unread` that of the claims without a verdict, which teach nothing.
     """
 
     file: str
     turns: int
-    marks: int
+    unread: int
     claims: list[str]
     by_rule: NDArray[np.bool_]
     floors: Numbers
     features: Numbers
-    is_wanted: Numbers
+    is_good: Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorthFigures:
     """The quality of the worth on one file, for claims of rules or in the speaker's own words (`by_rule`).
 
-    `kept` claims are worth their floor, and `right` ones of them are marked. `auroc` is the probability that a marked
-    claim has more worth than another one. `is_held_out` is False if the weights know the file.
+    `kept` claims are worth their floor, and `right` ones of them are good. `auroc` is the probability that a good claim
+    has more worth than another one. `is_held_out` is False if the weights know the file.
     """
 
     file: str
     by_rule: bool
     is_held_out: bool
     turns: int
-    marks: int
+    unread: int
     claims: int
-    wanted: int
+    good: int
     auroc: float
     kept: int
     right: int
 
 
-def read_marked(path: Path) -> MarkedClaims:
-    """Read the claims of a file of marked talk. Raises ValueError with the line for anything else."""
+def read_judged(path: Path) -> JudgedTalk:
+    """Read the judged claims of a file. Raises ValueError with the line for anything but judged talk."""
     claims: list[Statement] = []
-    labels: list[bool] = []
-    turns = marks = 0
-    for conversation in _read_conversations(path):
-        marked = {turn.index: MARKED.findall(turn.text) for turn in conversation}
-        clean = [replace(turn, text=MARKED.sub(r"\1", turn.text)) for turn in conversation]
-        turns += sum(turn.role == "user" for turn in clean)
-        marks += sum(map(len, marked.values()))
-        for start in range(0, len(clean), TURNS_OF_CHUNK):
-            found = read_claims_to_judge(Chunk(turns=clean[start : start + TURNS_OF_CHUNK]))
-            claims += found
-            labels += [_is_marked(claim.claim, marked[claim.turn]) for claim in found]
-    return MarkedClaims(
+    verdicts: list[bool] = []
+    turns = found = 0
+    for conversation, judged in _read_conversations(path):
+        turns += sum(turn.role == "user" for turn in conversation)
+        for start in range(0, len(conversation), TURNS_OF_CHUNK):
+            for claim in read_claims_to_judge(Chunk(turns=conversation[start : start + TURNS_OF_CHUNK])):
+                found += 1
+                if (key := (claim.turn, claim.claim)) in judged:
+                    claims.append(claim)
+                    verdicts.append(judged[key])
+    return JudgedTalk(
         file=path.stem,
         turns=turns,
-        marks=marks,
+        unread=found - len(claims),
         claims=[claim.claim for claim in claims],
         by_rule=np.array([claim.attribute != OPEN for claim in claims]),
         floors=np.array([floor_of(claim) for claim in claims]),
         features=features_of(claims),
-        is_wanted=np.array(labels, dtype=np.float64),
+        is_good=np.array(verdicts, dtype=np.float64),
     )
 
 
-def _read_conversations(path: Path) -> Iterator[list[ChunkTurn]]:
+def _read_conversations(path: Path) -> Iterator[tuple[list[ChunkTurn], dict[tuple[int, str], bool]]]:
+    """Yield the turns of each conversation, and whether each judged claim, by the index of its turn, is good."""
     turns: list[ChunkTurn] = []
+    verdicts: dict[tuple[int, str], bool] = {}
     begun = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("@ "):
             if turns:
-                yield turns
-            turns, begun = [], _time_of(line, f"{path}, line {number}")
+                yield turns, verdicts
+            turns, verdicts, begun = [], {}, _time_of(line, f"{path}, line {number}")
         elif line.startswith(("U: ", "A: ")) and begun is not None:
             role = "user" if line[0] == "U" else "assistant"
             at = begun + timedelta(minutes=len(turns))
             turns.append(ChunkTurn(index=len(turns), role=role, speaker=role, text=line[3:], timestamp=at))
+        elif line.startswith(VERDICTS) and turns:
+            verdicts[len(turns) - 1, line[2:]] = line.startswith(GOOD)
         elif line.strip():
-            raise ValueError(f"{path}, line {number} begins with none of '@ ', 'U: ' and 'A: '")
+            raise ValueError(f"{path}, line {number} begins with none of '@ ', 'U: ', 'A: ', '+ ', '- ' and '~ '")
     if turns:
-        yield turns
+        yield turns, verdicts
 
 
 def _time_of(line: str, place: str) -> datetime:
@@ -126,28 +127,23 @@ def _time_of(line: str, place: str) -> datetime:
     return datetime.fromisoformat(f"{parts[4]}:00+00:00")
 
 
-def _is_marked(claim: str, marks: Sequence[str]) -> bool:
-    stems = telling_stems(claim)
-    return any(len(stems & word_stems(mark)) >= max(1, MARKED_SHARE * len(stems)) for mark in marks)
-
-
-def learn_worth(files: Sequence[MarkedClaims]) -> Worth:
-    """Return the weights under which the marked claims are the likeliest."""
+def learn_worth(files: Sequence[JudgedTalk]) -> Worth:
+    """Return the weights under which the good claims are the likeliest."""
     features = np.concatenate([each.features for each in files])
-    wanted = np.concatenate([each.is_wanted for each in files])
+    good = np.concatenate([each.is_good for each in files])
     directions = np.linalg.svd(features[:, : -len(WORDS)], full_matrices=False).Vh[:DIRECTIONS]
     scale = np.repeat([VECTOR_SCALE, WORD_SCALE], [len(directions), len(WORDS)])
     reduced = scale * reduce_features(features, directions)
     first, second = np.triu_indices(len(scale))
     table = np.hstack([features, reduced[:, first] * reduced[:, second], np.ones((len(features), 1))])
     ridge = np.array([*[L2] * (table.shape[1] - 1), 0.0])
-    weights = fit_logistic(table, wanted, np.full(len(table), 1 / len(table)), ridge)
+    weights = fit_logistic(table, good, np.full(len(table), 1 / len(table)), ridge)
     pairs = np.zeros((len(scale), len(scale)))
     pairs[first, second] = weights[features.shape[1] : -1] * scale[first] * scale[second]
     return Worth(linear=weights[: features.shape[1]], directions=directions, pairs=pairs, intercept=float(weights[-1]))
 
 
-def judge_marked(files: Sequence[MarkedClaims]) -> list[WorthFigures]:
+def judge_files(files: Sequence[JudgedTalk]) -> list[WorthFigures]:
     """Judge each file by weights that were learned without it; a single one by weights that know it."""
     worth: dict[int, Numbers] = {}
     for start in range(min(FOLDS, len(files))):
@@ -163,20 +159,20 @@ def judge_marked(files: Sequence[MarkedClaims]) -> list[WorthFigures]:
     ]
 
 
-def _judge(file: MarkedClaims, worth: Numbers, *, by_rule: bool, is_held_out: bool) -> WorthFigures:
+def _judge(file: JudgedTalk, worth: Numbers, *, by_rule: bool, is_held_out: bool) -> WorthFigures:
     own = file.by_rule == by_rule
-    worth, wanted = worth[own], file.is_wanted[own] > 0
-    pairs = worth[wanted][:, None] - worth[~wanted][None, :]
+    worth, good = worth[own], file.is_good[own] > 0
+    pairs = worth[good][:, None] - worth[~good][None, :]
     kept = worth >= file.floors[own]
     return WorthFigures(
         file=file.file,
         by_rule=by_rule,
         is_held_out=is_held_out,
         turns=file.turns,
-        marks=file.marks,
+        unread=file.unread,
         claims=len(worth),
-        wanted=int(wanted.sum()),
+        good=int(good.sum()),
         auroc=float(((pairs > 0) + 0.5 * (pairs == 0)).mean()) if pairs.size else 0.0,
         kept=int(kept.sum()),
-        right=int((kept & wanted).sum()),
+        right=int((kept & good).sum()),
     )

@@ -1,10 +1,11 @@
-"""The worth of claims: how likely somebody who reads a claim a month later finds it useful, from 0 to 1.
+"""The worth of claims: how likely a claim is right, understood alone and of use a month later, from 0 to 1.
 
-"The user gets up at five since January" is worth keeping, "The user is done for today" is not, and no grammar tells
-them apart. A logistic regression does: over the claim's vector by the bundled model, a few features of its words,
-whether a rule has read it, and the products of each two of these numbers, for which the vector is reduced to its main
-directions. It was learned from talk with an assistant in which what is worth remembering had been marked; the weights
-are in `worth.json`, with how they were learned (`manage.py learn_worth`).
+"The user gets up at five since January" is worth keeping; "The user is done for today" is of the moment; "The user pays
+8250 each" has lost what it is about. No grammar tells them apart. A logistic regression does: over the claim's vector
+by the bundled model, a few features of its words, of its sentence and of its turn, whether a rule has read it, and the
+products of each two of these numbers, for which the vector is reduced to its main directions. It was learned from the
+verdicts of readers on claims of invented talk with an assistant; the weights are in `worth.json`, with how they were
+learned (`manage.py learn_worth`).
 """
 
 import json
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.extraction.rules.open_claims import OPEN
+from memory.extraction.grounding import word_stems
+from memory.extraction.rules.open_claims import OPEN, telling_stems
 from memory.extraction.rules.statements import Statement
 from memory.providers.embeddings import bundled_embeddings
 
@@ -48,16 +50,35 @@ FEATURES = {
     "degree": re.compile(r"\b(?:so|very|really|too|just|again)\b"),
     "noun": re.compile(r"\b(?:is|are) (?:the|an?|their) "),
     "comma": re.compile(","),
+    "definite": re.compile(r"^The (?!user\b)"),
+    "named": re.compile(r"^(?!The |An? )[A-Z]\w+ "),
+    "pronoun": re.compile(r"\b(?:it|its|they|them|their|that|this|these|those|he|him|she|her|here|there)\b"),
+    "stand_in": re.compile(r"\b(?:ones?|others?|another|rest|same|else|both|either|thing)\b"),
 }
 """Patterns of words, each of which counts as 1 for a claim that contains it."""
+_NEGATION = re.compile(r"\b(?:not|never|no|without)\b|n't\b")
 _OF_THE_MOMENT = re.compile(
     r"\b(?:now|today|tonight|yesterday|tomorrow|this (?:morning|afternoon|week|evening|run|batch)"
     r"|last (?:week|night|time)|just|still|already|currently|so far|again)\b",
     re.IGNORECASE,
 )
 """Words for the moment in the sentence of a claim, which itself has the date in their place."""
-WORDS = (*FEATURES, "length", "by_rule", "request_by_rule", "momentary")
+_SURROUNDINGS = (
+    "negated",
+    "negation_lost",
+    "asked",
+    "exclaimed",
+    "turn_asks",
+    "share_of_sentence",
+    "share_of_turn",
+    "added",
+    "sentence_length",
+    "turn_length",
+)
+WORDS = (*FEATURES, "length", "by_rule", "request_by_rule", "momentary", *_SURROUNDINGS)
 """Names of the numbers of a claim after its vector."""
+MAX_SENTENCE_WORDS, MAX_TURN_WORDS = 60, 80
+"""Words of a sentence and of a turn that count, since what a model learned of short talk says nothing of long texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +141,27 @@ def _numbers_of(claim: Statement) -> list[float]:
     matches = [pattern.search(claim.claim) is not None for pattern in FEATURES.values()]
     by_rule = claim.attribute != OPEN
     is_momentary = _OF_THE_MOMENT.search(claim.sentence) is not None
-    return [*matches, len(claim.claim.split()) / 10, by_rule, by_rule and matches[0], is_momentary]
+    length = len(claim.claim.split()) / 10
+    return [*matches, length, by_rule, by_rule and matches[0], is_momentary, *_surroundings_of(claim)]
+
+
+def _surroundings_of(claim: Statement) -> list[float]:
+    """Return the numbers of _SURROUNDINGS: what the claim kept of its sentence and its turn."""
+    sentence, turn = claim.sentence, claim.turn_text or claim.sentence
+    stems, of_sentence, of_turn = telling_stems(claim.claim), word_stems(sentence), word_stems(turn)
+    is_negated = _NEGATION.search(claim.claim) is not None
+    return [
+        is_negated,
+        not is_negated and _NEGATION.search(sentence) is not None,
+        sentence.rstrip().endswith("?"),
+        "!" in sentence,
+        "?" in turn,
+        len(stems) / max(1, len(of_sentence)),
+        len(stems) / max(1, len(of_turn)),
+        len(stems - of_turn) / max(1, len(stems)),
+        min(len(sentence.split()), MAX_SENTENCE_WORDS) / 20,
+        min(len(turn.split()), MAX_TURN_WORDS) / 40,
+    ]
 
 
 def worth_of(claims: Sequence[Statement]) -> NDArray[np.float64]:

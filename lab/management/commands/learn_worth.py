@@ -1,4 +1,4 @@
-"""`manage.py learn_worth`: weights of the worth of claims, learned from talk in which what to remember is marked."""
+"""`manage.py learn_worth`: weights of the worth of claims, learned from talk in which readers judged them."""
 
 import json
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -18,12 +18,11 @@ from lab.evaluation.tables import open_table
 from lab.evaluation.worth import (
     FOLDS,
     L2,
-    MARKED_SHARE,
-    MarkedClaims,
+    JudgedTalk,
     WorthFigures,
-    judge_marked,
+    judge_files,
     learn_worth,
-    read_marked,
+    read_judged,
 )
 from memory.extraction.worth import WORDS, WORTH_FILE, Worth, shipped_worth
 from memory_project.embedded.models import BUNDLED_MODEL
@@ -32,12 +31,13 @@ DIGITS = 4
 RESTART = "The weights are written: restart the workers that run, which go by what they read at start."
 EPILOG = f"""
 A file has a line '@ ID KIND NAME TIME' for each conversation, then a line 'U: ...' or 'A: ...' for each turn of the
-user or the assistant. In the user's turns, [[ and ]] are around what somebody would want to know a month later.
+user or the assistant. After a user's turn, it has a line for each claim that a reader judged: '+ claim' if it is right,
+understood alone and of use a month later, '- claim' if it is wrong or not understood, '~ claim' if it is of the moment.
 
 Each of {FOLDS} groups of files is judged by weights that were learned on the other groups; a single file by its own.
 
-  manage.py learn_worth docs/sample/marked-talk/*.txt
-  manage.py learn_worth docs/sample/marked-talk/*.txt mine.txt --write
+  manage.py learn_worth docs/sample/judged-talk/*.txt
+  manage.py learn_worth docs/sample/judged-talk/*.txt mine.txt --write
 """
 
 
@@ -52,11 +52,13 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        marked = collect("reading", len(options["files"]), map(read_file, options["files"]))
-        marked = [each for each in marked if each.claims]
-        if not 0 < sum(each.is_wanted.sum() for each in marked) < sum(len(each.claims) for each in marked):
-            raise CommandError("The files have to hold claims that are marked and claims that are not.")
-        document, figures = document_of(learn_worth(marked), marked), judge_marked(marked)
+        judged = collect("reading", len(options["files"]), map(read_file, options["files"]))
+        judged = [each for each in judged if each.claims]
+        if not 0 < sum(each.is_good.sum() for each in judged) < sum(len(each.claims) for each in judged):
+            raise CommandError(
+                "The files have to hold claims that are good ('+ ') and claims that are not ('- ', '~ ')."
+            )
+        document, figures = document_of(learn_worth(judged), judged), judge_files(judged)
         self.stdout.write(
             json.dumps(document | {"figures": [asdict(each) for each in figures]})
             if options["json"]
@@ -69,14 +71,14 @@ class Command(BaseCommand):
             self.stderr.write(RESTART)
 
 
-def read_file(path: Path) -> MarkedClaims:
+def read_file(path: Path) -> JudgedTalk:
     try:
-        return read_marked(path)
+        return read_judged(path)
     except (OSError, UnicodeDecodeError, ValueError) as err:
         raise CommandError(f"{path} cannot be read: {err}") from err
 
 
-def document_of(worth: Worth, marked: Sequence[MarkedClaims]) -> dict[str, Any]:
+def document_of(worth: Worth, judged: Sequence[JudgedTalk]) -> dict[str, Any]:
     """Return the content of `worth.json`."""
     weights = np.round(worth.linear, DIGITS).tolist()
     width = len(weights) - len(WORDS)
@@ -89,10 +91,9 @@ def document_of(worth: Worth, marked: Sequence[MarkedClaims]) -> dict[str, Any]:
         "learned": {
             "date": timezone.now().date().isoformat(),
             "model": BUNDLED_MODEL,
-            "files": len(marked),
-            "claims": sum(len(each.claims) for each in marked),
-            "wanted": int(sum(each.is_wanted.sum() for each in marked)),
-            "marked_share": MARKED_SHARE,
+            "files": len(judged),
+            "claims": sum(len(each.claims) for each in judged),
+            "good": int(sum(each.is_good.sum() for each in judged)),
             "l2": L2,
         },
     }
@@ -104,16 +105,16 @@ def render_figures(figures: Sequence[WorthFigures]) -> Iterator[RenderableType]:
         "claims are",
         "weights",
         "turns",
-        "marks",
+        "without verdict",
         "claims",
-        "marked",
+        "good",
         "AUROC",
         "kept",
-        "marked of these",
+        "good of these",
     )
     table = open_table("Claims that are worth keeping", *columns)
     for each in figures:
-        counts = map(str, (each.turns, each.marks, each.claims, each.wanted))
+        counts = map(str, (each.turns, each.unread, each.claims, each.good))
         weights = "held out" if each.is_held_out else "fitted"
         share = f"{each.right} ({each.right / each.kept:.0%})" if each.kept else "0"
         source = "by rules" if each.by_rule else "own words"

@@ -20,6 +20,7 @@ until its date has passed. A claim about a state is true as long as its dates sa
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,10 +162,9 @@ class _Reader:
 
     def claims_to_judge(self) -> list[Statement]:
         """Return the claims about work, events and the like that change no fact, and those in the speaker's words."""
-        facts = self.found.values()
         by_rule = [
             each.statement
-            for each in facts
+            for each in self.found.values()
             if each.turns <= self.to_assistant and not each.effects.changed and each.number not in self.changed
         ]
         return [*filter(may_be_momentary, by_rule), *self.open_claims()][:MAX_JUDGED]
@@ -224,6 +224,7 @@ class _Reader:
                 before=before,
                 places=self.places(regions),
             )
+            in_turn = partial(replace, sentence=passage.text, turn_text=text)
             first, stated = len(self.own_words), []
             if passage.is_asserted:
                 found = self.of_clauses(said, clauses, asks=passage.asks)
@@ -236,12 +237,11 @@ class _Reader:
                 claim = statement.claim
                 if (passage.asks and is_task(claim)) or is_trivial(claim) or orders_machine(claim):
                     continue
-                whole = with_grounded_date(replace(with_regions(statement, regions), sentence=passage.text), stems)
+                whole = with_grounded_date(in_turn(with_regions(statement, regions)), stems)
                 if before or not any(each.claim == whole.claim for each in corrected):
                     yield whole if before else correct_said(whole, corrected)
                 stated.append(whole)
-            own = self.own_words[first:]
-            self.own_words[first:] = (replace(with_regions(each, regions), sentence=passage.text) for each in own)
+            self.own_words[first:] = [in_turn(with_regions(each, regions)) for each in self.own_words[first:]]
             self.people.end_sentence(sentence)
             before = sentence
             self.last_said[speaker.label] = passage.text, stated

@@ -2,17 +2,14 @@
 
 import re
 
-from memory.extraction.rules.open_claims import OPEN
 from memory.extraction.rules.quantities import read_quantity
 from memory.extraction.rules.statements import Statement, is_single
 
 MAX_JUDGED = 300
 """Claims of one chunk whose worth is judged."""
-OPEN_FLOOR, EVENT_FLOOR, RULE_FLOOR, WISH_FLOOR, SETTING_FLOOR = 0.7, 0.5, 0.4, 0.3, 0.2
-"""Worth from which claims are kept: in the speaker's own words, by rules on what somebody did, by other rules, on what
-somebody wants always or never, and on settings, of which a plain claim is worth no more than a measurement ("The
-timeout is 30 seconds")."""
-_EVENTS = frozenset(["event", "decision", "get", "give", "keep", "take"])
+WORTH_FLOOR, SETTING_FLOOR = 0.6, 0.2
+"""Worth from which claims are kept: all, and settings that are known by their names. "The timeout is 30 seconds" leaves
+readers asking of what, but who works on one program knows, and a later value needs the earlier one to replace."""
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
 """Attributes whose claims are always worth keeping, as those of most attributes of one value are."""
 _OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version"])
@@ -39,9 +36,5 @@ def may_be_momentary(statement: Statement) -> bool:
 
 def floor_of(statement: Statement) -> float:
     """Return the worth from which a claim is kept."""
-    kind = statement.attribute.partition(":")[0]
-    if kind == "value" and _SETTING.search(statement.claim):
-        return SETTING_FLOOR
-    if kind == "wish":
-        return WISH_FLOOR
-    return OPEN_FLOOR if kind == OPEN else EVENT_FLOOR if kind in _EVENTS else RULE_FLOOR
+    is_setting = statement.attribute.startswith("value") and _SETTING.search(statement.claim)
+    return SETTING_FLOOR if is_setting else WORTH_FLOOR
