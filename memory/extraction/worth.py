@@ -10,9 +10,9 @@ learned (`manage.py learn_worth`).
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ _SURROUNDINGS = (
 )
 WORDS = (*FEATURES, "length", "by_rule", "request_by_rule", "momentary", *_SURROUNDINGS)
 """Names of the numbers of a claim after its vector."""
+_Measure = Callable[[str], tuple[frozenset[str], int]]
 MAX_SENTENCE_WORDS, MAX_TURN_WORDS = 60, 80
 """Words of a sentence and of a turn that count, since what a model learned of short talk says nothing of long texts."""
 
@@ -133,22 +134,30 @@ def features_of(claims: Sequence[Statement]) -> NDArray[np.float64]:
     Raises ImproperlyConfigured if the bundled model is not installed.
     """
     vectors = bundled_embeddings().embed([each.claim for each in claims], deadline_seconds=None)
-    numbers = np.array([_numbers_of(each) for each in claims], dtype=np.float64).reshape(len(claims), len(WORDS))
+    measure = cache(_measure)  # many claims share a long turn
+    rows = [_numbers_of(each, measure) for each in claims]
+    numbers = np.array(rows, dtype=np.float64).reshape(len(claims), len(WORDS))
     return np.hstack([vectors, numbers])
 
 
-def _numbers_of(claim: Statement) -> list[float]:
+def _measure(text: str) -> tuple[frozenset[str], int]:
+    """Return the stems of a text, and the number of its words."""
+    return word_stems(text), len(text.split())
+
+
+def _numbers_of(claim: Statement, measure: _Measure) -> list[float]:
     matches = [pattern.search(claim.claim) is not None for pattern in FEATURES.values()]
     by_rule = claim.attribute != OPEN
     is_momentary = _OF_THE_MOMENT.search(claim.sentence) is not None
     length = len(claim.claim.split()) / 10
-    return [*matches, length, by_rule, by_rule and matches[0], is_momentary, *_surroundings_of(claim)]
+    return [*matches, length, by_rule, by_rule and matches[0], is_momentary, *_surroundings_of(claim, measure)]
 
 
-def _surroundings_of(claim: Statement) -> list[float]:
+def _surroundings_of(claim: Statement, measure: _Measure) -> list[float]:
     """Return the numbers of _SURROUNDINGS: what the claim kept of its sentence and its turn."""
     sentence, turn = claim.sentence, claim.turn_text or claim.sentence
-    stems, of_sentence, of_turn = telling_stems(claim.claim), word_stems(sentence), word_stems(turn)
+    stems = telling_stems(claim.claim)
+    (of_sentence, sentence_words), (of_turn, turn_words) = measure(sentence), measure(turn)
     is_negated = _NEGATION.search(claim.claim) is not None
     return [
         is_negated,
@@ -159,8 +168,8 @@ def _surroundings_of(claim: Statement) -> list[float]:
         len(stems) / max(1, len(of_sentence)),
         len(stems) / max(1, len(of_turn)),
         len(stems - of_turn) / max(1, len(stems)),
-        min(len(sentence.split()), MAX_SENTENCE_WORDS) / 20,
-        min(len(turn.split()), MAX_TURN_WORDS) / 40,
+        min(sentence_words, MAX_SENTENCE_WORDS) / 20,
+        min(turn_words, MAX_TURN_WORDS) / 40,
     ]
 
 

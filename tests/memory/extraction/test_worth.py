@@ -1,6 +1,7 @@
 """The worth of claims: what is kept of them, and what is dropped."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from pytest_django import Settings
 
 from memory.checks import check_extractor
+from memory.extraction.grounding import word_stems
 from memory.extraction.knowledge import MAX_EXTRACTED_ITEMS, Chunk, KnownFact
 from memory.extraction.model_extractor import knowledge_extractor
 from memory.extraction.rules import RuleExtractor
@@ -71,6 +73,29 @@ def test_what_is_said_of_the_moment_is_worth_less() -> None:
     claim = "The user needs the slides for 20 May 2026"
     then, now = own_words(claim) + own_words(claim, sentence="I need the slides for tomorrow")
     assert shipped_worth().of(features_of([now])) < shipped_worth().of(features_of([then]))
+
+
+def test_the_numbers_of_a_claim_say_what_it_kept_of_its_sentence_and_its_turn() -> None:
+    sentence = "I paint boats, not cars, or do I?"
+    [claim] = own_words("The user paints boats", sentence=sentence)
+    said = replace(claim, turn_text=f"Good morning! {sentence} Ask Leo whether boats sell.")
+    numbers = dict(zip(WORDS, features_of([said])[0, -len(WORDS) :], strict=True))
+    shown = ("negated", "negation_lost", "asked", "exclaimed", "turn_asks")
+    assert [numbers[name] for name in shown] == [0, 1, 1, 0, 1]
+    # "paint" and "boat"
+    assert numbers["share_of_sentence"] == pytest.approx(2 / len(word_stems(sentence)))
+    assert numbers["share_of_turn"] == pytest.approx(2 / len(word_stems(said.turn_text)))
+    assert numbers["added"] == 0
+    assert (numbers["sentence_length"], numbers["turn_length"]) == (8 / 20, 15 / 40)
+    alone = dict(zip(WORDS, features_of([claim])[0, -len(WORDS) :], strict=True))
+    assert alone["share_of_turn"] == alone["share_of_sentence"]
+
+
+def test_a_claim_that_lost_what_it_is_about_is_worth_less() -> None:
+    whole, part = own_words("The user pays a rent of 8250", "The user pays 8250 each")
+    lost = replace(part, sentence="The rent is 25k with the maid, so we pay 8250 each, not 7500 like before.")
+    less, more = shipped_worth().of(features_of([lost, whole]))
+    assert less < more - 0.1
 
 
 def test_nothing_is_judged_without_claims() -> None:
