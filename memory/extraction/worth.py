@@ -2,17 +2,17 @@
 
 "The user gets up at five since January" is worth keeping; "The user is done for today" is of the moment; "The user pays
 8250 each" has lost what it is about. No grammar tells them apart. A logistic regression does: over the claim's vector
-by the bundled model, a few features of its words, of its sentence and of its turn, whether a rule has read it, and the
-products of each two of these numbers, for which the vector is reduced to its main directions. It was learned from the
-verdicts of readers on claims of invented talk with an assistant; the weights are in `worth.json`, with how they were
-learned (`manage.py learn_worth`).
+by the bundled model, a few features of its words and of its sentence, whether a rule has read it, and the products of
+each two of these numbers, for which the vector is reduced to its main directions. It was learned from the verdicts of
+readers on claims of invented talk with an assistant; the weights are in `worth.json`, with how they were learned
+(`manage.py learn_worth`).
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,23 +63,18 @@ _OF_THE_MOMENT = re.compile(
     re.IGNORECASE,
 )
 """Words for the moment in the sentence of a claim, which itself has the date in their place."""
-_SURROUNDINGS = (
+_OF_SENTENCES = (
     "negated",
     "negation_lost",
     "asked",
     "exclaimed",
-    "turn_asks",
     "share_of_sentence",
-    "share_of_turn",
-    "added",
     "sentence_length",
-    "turn_length",
 )
-WORDS = (*FEATURES, "length", "by_rule", "request_by_rule", "momentary", *_SURROUNDINGS)
+WORDS = (*FEATURES, "length", "by_rule", "request_by_rule", "momentary", *_OF_SENTENCES)
 """Names of the numbers of a claim after its vector."""
-_Measure = Callable[[str], tuple[frozenset[str], int]]
-MAX_SENTENCE_WORDS, MAX_TURN_WORDS = 60, 80
-"""Words of a sentence and of a turn that count, since what a model learned of short talk says nothing of long texts."""
+MAX_SENTENCE_WORDS = 60
+"""Words of a sentence that count, since what was learned of short ones says nothing of long ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,42 +129,29 @@ def features_of(claims: Sequence[Statement]) -> NDArray[np.float64]:
     Raises ImproperlyConfigured if the bundled model is not installed.
     """
     vectors = bundled_embeddings().embed([each.claim for each in claims], deadline_seconds=None)
-    measure = cache(_measure)  # many claims share a long turn
-    rows = [_numbers_of(each, measure) for each in claims]
-    numbers = np.array(rows, dtype=np.float64).reshape(len(claims), len(WORDS))
+    numbers = np.array([_numbers_of(each) for each in claims], dtype=np.float64).reshape(len(claims), len(WORDS))
     return np.hstack([vectors, numbers])
 
 
-def _measure(text: str) -> tuple[frozenset[str], int]:
-    """Return the stems of a text, and the number of its words."""
-    return word_stems(text), len(text.split())
-
-
-def _numbers_of(claim: Statement, measure: _Measure) -> list[float]:
+def _numbers_of(claim: Statement) -> list[float]:
     matches = [pattern.search(claim.claim) is not None for pattern in FEATURES.values()]
     by_rule = claim.attribute != OPEN
     is_momentary = _OF_THE_MOMENT.search(claim.sentence) is not None
     length = len(claim.claim.split()) / 10
-    return [*matches, length, by_rule, by_rule and matches[0], is_momentary, *_surroundings_of(claim, measure)]
+    return [*matches, length, by_rule, by_rule and matches[0], is_momentary, *_sentence_numbers_of(claim)]
 
 
-def _surroundings_of(claim: Statement, measure: _Measure) -> list[float]:
-    """Return the numbers of _SURROUNDINGS: what the claim kept of its sentence and its turn."""
-    sentence, turn = claim.sentence, claim.turn_text or claim.sentence
-    stems = telling_stems(claim.claim)
-    (of_sentence, sentence_words), (of_turn, turn_words) = measure(sentence), measure(turn)
+def _sentence_numbers_of(claim: Statement) -> list[float]:
+    """Return the numbers of _OF_SENTENCES: what the claim kept of its sentence, and what that is like."""
+    stems, of_sentence = telling_stems(claim.claim), word_stems(claim.sentence)
     is_negated = _NEGATION.search(claim.claim) is not None
     return [
         is_negated,
-        not is_negated and _NEGATION.search(sentence) is not None,
-        sentence.rstrip().endswith("?"),
-        "!" in sentence,
-        "?" in turn,
+        not is_negated and _NEGATION.search(claim.sentence) is not None,
+        claim.sentence.rstrip().endswith("?"),
+        "!" in claim.sentence,
         len(stems) / max(1, len(of_sentence)),
-        len(stems) / max(1, len(of_turn)),
-        len(stems - of_turn) / max(1, len(stems)),
-        min(sentence_words, MAX_SENTENCE_WORDS) / 20,
-        min(turn_words, MAX_TURN_WORDS) / 40,
+        min(len(claim.sentence.split()), MAX_SENTENCE_WORDS) / 20,
     ]
 
 

@@ -224,7 +224,7 @@ class _Reader:
                 before=before,
                 places=self.places(regions),
             )
-            in_turn = partial(replace, sentence=passage.text, turn_text=text)
+            in_turn = partial(replace, sentence=passage.text)
             first, stated = len(self.own_words), []
             if passage.is_asserted:
                 found = self.of_clauses(said, clauses, asks=passage.asks)

@@ -47,14 +47,13 @@ class Statement(ClaimParts):
     """A claim that a clause of a turn makes.
 
     `relationship` is (source, target, type) by names of `names`. `liking` says how the `topic` is liked. `sentence` is
-    the one that the clause is a part of, `turn_text` all that was said in the turn.
+    the one that the clause is a part of.
     """
 
     turn: int
     claim: str
     certainty: str
     sentence: str = ""
-    turn_text: str = ""
     names: tuple[NamedThing, ...] = ()
     relationship: tuple[str, str, str] | None = None
     valid_from: datetime | None = None

@@ -7,7 +7,7 @@ from memory.extraction.rules.statements import Statement, is_single
 
 MAX_JUDGED = 300
 """Claims of one chunk whose worth is judged."""
-WORTH_FLOOR, SETTING_FLOOR = 0.6, 0.2
+WORTH_FLOOR, SETTING_FLOOR = 0.5, 0.2
 """Worth from which claims are kept: all, and settings that are known by their names. "The timeout is 30 seconds" leaves
 readers asking of what, but who works on one program knows, and a later value needs the earlier one to replace."""
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])

@@ -75,20 +75,14 @@ def test_what_is_said_of_the_moment_is_worth_less() -> None:
     assert shipped_worth().of(features_of([now])) < shipped_worth().of(features_of([then]))
 
 
-def test_the_numbers_of_a_claim_say_what_it_kept_of_its_sentence_and_its_turn() -> None:
+def test_the_numbers_of_a_claim_say_what_it_kept_of_its_sentence() -> None:
     sentence = "I paint boats, not cars, or do I?"
     [claim] = own_words("The user paints boats", sentence=sentence)
-    said = replace(claim, turn_text=f"Good morning! {sentence} Ask Leo whether boats sell.")
-    numbers = dict(zip(WORDS, features_of([said])[0, -len(WORDS) :], strict=True))
-    shown = ("negated", "negation_lost", "asked", "exclaimed", "turn_asks")
-    assert [numbers[name] for name in shown] == [0, 1, 1, 0, 1]
+    numbers = dict(zip(WORDS, features_of([claim])[0, -len(WORDS) :], strict=True))
+    assert [numbers[name] for name in ("negated", "negation_lost", "asked", "exclaimed")] == [0, 1, 1, 0]
     # "paint" and "boat"
     assert numbers["share_of_sentence"] == pytest.approx(2 / len(word_stems(sentence)))
-    assert numbers["share_of_turn"] == pytest.approx(2 / len(word_stems(said.turn_text)))
-    assert numbers["added"] == 0
-    assert (numbers["sentence_length"], numbers["turn_length"]) == (8 / 20, 15 / 40)
-    alone = dict(zip(WORDS, features_of([claim])[0, -len(WORDS) :], strict=True))
-    assert alone["share_of_turn"] == alone["share_of_sentence"]
+    assert numbers["sentence_length"] == 8 / 20
 
 
 def test_a_claim_that_lost_what_it_is_about_is_worth_less() -> None:
