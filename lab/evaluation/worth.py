@@ -20,7 +20,7 @@ from memory.extraction.knowledge import Chunk, ChunkTurn
 from memory.extraction.rules import read_claims_to_judge
 from memory.extraction.rules.open_claims import OPEN
 from memory.extraction.rules.statements import Statement
-from memory.extraction.rules.verdicts import floor_of
+from memory.extraction.rules.verdicts import WORTH_FLOOR
 from memory.extraction.worth import WORDS, Worth, features_of, reduce_features
 
 GOOD = "+ "
@@ -48,7 +48,6 @@ class JudgedTalk:
     unread: int
     claims: list[str]
     by_rule: NDArray[np.bool_]
-    floors: Numbers
     features: Numbers
     is_good: Numbers
 
@@ -57,7 +56,7 @@ class JudgedTalk:
 class WorthFigures:
     """The quality of the worth on one file, for claims of rules or in the speaker's own words (`by_rule`).
 
-    `kept` claims are worth their floor, and `right` ones of them are good. `auroc` is the probability that a good claim
+    `kept` claims are worth WORTH_FLOOR, and `right` ones of them are good. `auroc` is the probability that a good claim
     has more worth than another one. `is_held_out` is False if the weights know the file.
     """
 
@@ -92,7 +91,6 @@ def read_judged(path: Path) -> JudgedTalk:
         unread=found - len(claims),
         claims=[claim.claim for claim in claims],
         by_rule=np.array([claim.attribute != OPEN for claim in claims]),
-        floors=np.array([floor_of(claim) for claim in claims]),
         features=features_of(claims),
         is_good=np.array(verdicts, dtype=np.float64),
     )
@@ -163,7 +161,7 @@ def _judge(file: JudgedTalk, worth: Numbers, *, by_rule: bool, is_held_out: bool
     own = file.by_rule == by_rule
     worth, good = worth[own], file.is_good[own] > 0
     pairs = worth[good][:, None] - worth[~good][None, :]
-    kept = worth >= file.floors[own]
+    kept = worth >= WORTH_FLOOR
     return WorthFigures(
         file=file.file,
         by_rule=by_rule,

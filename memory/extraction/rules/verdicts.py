@@ -7,9 +7,8 @@ from memory.extraction.rules.statements import Statement, is_single
 
 MAX_JUDGED = 300
 """Claims of one chunk whose worth is judged."""
-WORTH_FLOOR, SETTING_FLOOR = 0.5, 0.2
-"""Worth from which claims are kept: all, and settings that are known by their names. "The timeout is 30 seconds" leaves
-readers asking of what, but who works on one program knows, and a later value needs the earlier one to replace."""
+WORTH_FLOOR = 0.5
+"""Worth from which a claim is kept."""
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
 """Attributes whose claims are always worth keeping, as those of most attributes of one value are."""
 _OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version"])
@@ -18,7 +17,8 @@ _SETTING = re.compile(
     r"\b(?:size|timeout|limit|interval|rate|threshold|budget|ttl|retention|seed|retries|quota|deadline|window|ratio|length"
     r"|default|region|version|flag)\b[^,]{0,30}? (?:is|are)\b|^[\w ]{2,30}: "
 )
-"""A setting that is known by its name ("The timeout is …"), or has a colon ("Retries: 4")."""
+"""A setting that is known by its name ("The timeout is …"), or has a colon ("Retries: 4"). It may leave readers asking
+of what, but who works on one program knows, and a later value needs the earlier one to replace."""
 _CHANGED = re.compile(r"\b(?:moved|postponed|pushed|changed|delayed|rescheduled|now|instead)\b")
 """Words of a claim that replaces another one, whether or not that one is known."""
 
@@ -31,10 +31,5 @@ def may_be_momentary(statement: Statement) -> bool:
         return False
     if kind in _OF_ANYTHING:
         return not _CHANGED.search(statement.claim)
-    return kind not in _LASTING and not is_single(statement.attribute)
-
-
-def floor_of(statement: Statement) -> float:
-    """Return the worth from which a claim is kept."""
-    is_setting = statement.attribute.startswith("value") and _SETTING.search(statement.claim)
-    return SETTING_FLOOR if is_setting else WORTH_FLOOR
+    is_setting = kind == "value" and _SETTING.search(statement.claim)
+    return not is_setting and kind not in _LASTING and not is_single(statement.attribute)

@@ -1,7 +1,6 @@
 """The worth of claims: what is kept of them, and what is dropped."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,13 +84,6 @@ def test_the_numbers_of_a_claim_say_what_it_kept_of_its_sentence() -> None:
     assert numbers["sentence_length"] == 8 / 20
 
 
-def test_a_claim_that_lost_what_it_is_about_is_worth_less() -> None:
-    whole, part = own_words("The user pays a rent of 8250", "The user pays 8250 each")
-    lost = replace(part, sentence="The rent is 25k with the maid, so we pay 8250 each, not 7500 like before.")
-    less, more = shipped_worth().of(features_of([lost, whole]))
-    assert less < more - 0.1
-
-
 def test_nothing_is_judged_without_claims() -> None:
     assert worth_of([]).shape == (0,)
 
@@ -122,7 +114,7 @@ def test_homes_relatives_work_and_owners_are_not_judged(text: str, claim: str) -
 
 
 def test_plain_settings_and_what_says_that_it_changed_are_kept_and_measurements_are_not() -> None:
-    assert kept("The timeout is 30 seconds.") == ["The timeout is 30 seconds"]
+    assert kept("The timeout is 30 seconds.", keeps=[]) == ["The timeout is 30 seconds"]
     assert kept("The dinner moved to 8 pm.", keeps=[]) == ["The dinner moved to 8 pm"]
     assert kept("My eyes are like two boiled sweets today.") == []
 
@@ -139,7 +131,9 @@ def test_what_replaces_another_value_is_not_judged_though_that_one_is_not_known(
     assert kept(text, keeps=[]) == [claim]
 
 
-@pytest.mark.parametrize("text", ["Batch size is 1000.", "We raised the flag to the top.", "We moved to 2 tables."])
+@pytest.mark.parametrize(
+    "text", ["The pump is 20 years old.", "We raised the flag to the top.", "We moved to 2 tables."]
+)
 def test_what_replaces_nothing_is_judged(text: str) -> None:
     assert kept(text, keeps=[]) == []
 
