@@ -2,6 +2,7 @@
 
     MemoryServiceError
     ├── NotFound                      the owner sees no such object; other accounts' objects are no different
+    │   └── UnknownName               the service itself has nothing of this name; the message says which names it has
     ├── Forbidden                     the key may not do this, or not for this agent
     ├── Conflict                      another request is doing, or has done, the same
     ├── StaleVersion                  the caller has seen an older version
@@ -34,6 +35,10 @@ class MemoryServiceError(Exception):
 
 class NotFound(MemoryServiceError):
     code = "not_found"
+
+
+class UnknownName(NotFound):
+    """The service itself has nothing of this name, such as a job. Clients see the message: it tells of no account."""
 
 
 def require_found(found: T | None, what: str) -> T:

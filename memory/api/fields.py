@@ -1,6 +1,7 @@
 """Fields and base shapes that many bodies, queries and answers share."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -30,6 +31,8 @@ OF_USER_HELP = (
     "Limit to memories of this user and of no user in particular. Of the latter, an agent sees its own and those that "
     "the account stored; without `agent_id`, all are listed."
 )
+_ZONE_WITHOUT_PLUS = re.compile(r":\d\d(?:\.\d+)? \d\d(?::?\d\d)?$")
+"""The end of a time whose zone had a `+` that was not encoded: in the query of a URL it stands for a blank."""
 IN_FUTURE = f"Must be at most {CLOCK_SKEW.total_seconds() / 60:.0f} minutes in the future."
 
 
@@ -303,7 +306,7 @@ class EventTime(PastDateTimeField):
 def parse_timestamp(value: Any) -> datetime:
     """Return a time in UTC. Raises a validation error for anything but ISO 8601 with a zone.
 
-    Times before year 1 in UTC are refused, because they could not be read back.
+    Times before year 1 or after year 9999 in UTC are refused, because they could not be read back.
     """
     if not isinstance(value, str):
         raise serializers.ValidationError("Must be a text in ISO 8601, such as 2026-05-04T12:00:00Z.")
@@ -312,5 +315,10 @@ def parse_timestamp(value: Any) -> datetime:
         if parsed.tzinfo is None:
             raise serializers.ValidationError("The time zone is missing. Add one, such as Z or +02:00.")
         return parsed.astimezone(UTC)
-    except (ValueError, OverflowError) as err:
+    except OverflowError as err:
+        raise serializers.ValidationError("Must be a time from year 1 to year 9999 in UTC.") from err
+    except ValueError as err:
+        if _ZONE_WITHOUT_PLUS.search(value):
+            message = "The time zone lacks its `+`, which is sent as `%2B` in a URL. Or give the time in UTC, with Z."
+            raise serializers.ValidationError(message) from err
         raise serializers.ValidationError("Must be a time in ISO 8601, such as 2026-05-04T12:00:00Z.") from err

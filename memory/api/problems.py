@@ -32,8 +32,9 @@ def describe_service_error(exc: errors.MemoryServiceError) -> ProblemDetails | N
     status = next((STATUS_OF[kind] for kind in type(exc).__mro__ if kind in STATUS_OF), None)
     if status is None:
         return None
-    # one sentence for all: different ones would reveal what exists in other accounts
-    detail = NOT_FOUND_DETAIL if status == 404 else format_sentence(str(exc))
+    # one sentence for all rows: different ones would reveal what exists in other accounts
+    is_hidden = status == 404 and not isinstance(exc, errors.UnknownName)
+    detail = NOT_FOUND_DETAIL if is_hidden else format_sentence(str(exc))
     facts = exc.facts if isinstance(exc, errors.TooLarge) else {}
     return ProblemDetails(status=status, code=exc.code, detail=detail, facts=facts, headers=_retry_after(exc))
 

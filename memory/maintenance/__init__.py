@@ -17,7 +17,7 @@ import pkgutil
 from importlib import import_module
 
 from memory import conf
-from memory.errors import NotFound
+from memory.errors import UnknownName
 from memory.maintenance.base import REGISTERED_JOBS, Batch, BatchReport, Clock, Job, Progress, RunBatch
 from memory.maintenance.schedule import current_names, rescheduled
 
@@ -33,8 +33,8 @@ CURRENT_NAMES = current_names(JOBS.values())
 
 
 def find_job(name: str) -> Job:
-    """Return the job with this name or former name. Raises NotFound."""
+    """Return the job with this name or former name. Raises UnknownName."""
     job = JOBS.get(CURRENT_NAMES.get(name, name))
     if job is None:
-        raise NotFound(f"there is no job {name!r}; jobs: {', '.join(JOBS)}")
+        raise UnknownName(f"there is no job {name!r}; jobs: {', '.join(JOBS)}")
     return job

@@ -34,12 +34,17 @@ NEARLY_SAME = 0.9
 """Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
 _EARLIER = re.compile(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|initial(?:ly)?|back then|prior|ago"
-    r"|(?<!how )(?<!years )(?<!months )(?<!weeks )(?<!days )(?<!-)old)\b",
+    r"|(?:my|our|your|his|her|their|\w+['’]s) old\b(?!.*\bnow)"
+    r"|(?:what|who|which)(?: is| are|['’]s) the old (?!.*\bnow)[\w-]+(?: [\w-]+)?(?=\W*$))\b",
     re.IGNORECASE,
 )
-"""Words that ask about what was true before something changed, in any tense."""
+"""Words that ask about what was true before something changed, in any tense.
+
+"The old cluster" may be the name of what is there still ("How long must the old cluster be kept?").
+"""
 _EARLIER_UNLESS_NOW = re.compile(
-    r"\b(?:before|first|earlier|until|in (?:early|mid|late)|in (?:january|february|march|april|may|june|july|august"
+    r"\b(?:(?<!how )(?<!years )(?<!months )(?<!weeks )(?<!days )(?<!-)old"
+    r"|before|first|earlier|until|in (?:early|mid|late)|in (?:january|february|march|april|may|june|july|august"
     r"|september|october|november|december))\b",
     re.IGNORECASE,
 )

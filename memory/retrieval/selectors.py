@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
@@ -177,7 +178,7 @@ def order_by_lineage(candidates: Sequence[Candidate], context: ScoringContext) -
     if not any(link.type in (SUPERSEDES, PROMOTED_FROM) for link in context.links):
         return list(candidates)
     ranked = join_copies(candidates, context.links)
-    successors = find_successors(ranked, context.links)
+    successors = find_successors(ranked, context.links, as_of=context.query.as_of)
     for old in ranked:
         for new in successors.get(old.id, ())[:1]:
             old.superseded_by, old.superseded_at = new.id, old.valid_to or new.event_time
@@ -203,16 +204,21 @@ def join_copies(candidates: Sequence[Candidate], links: Iterable[LinkBetween]) -
     return list(kept.values())
 
 
-def find_successors(candidates: Sequence[Candidate], links: Iterable[LinkBetween]) -> Successors:
+def find_successors(
+    candidates: Sequence[Candidate], links: Iterable[LinkBetween], *, as_of: datetime | None
+) -> Successors:
     """Return the successors of each superseded candidate, by its id.
 
-    An active memory has none: it came back, so what superseded it no longer counts.
+    An active memory has none: it came back, so what superseded it no longer counts. A fact that was superseded after
+    `as_of` has none yet.
     """
     by_id = {each: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
     successors: dict[UUID, list[Candidate]] = defaultdict(list)
     for link in links:
         old, new = by_id.get(link.target), by_id.get(link.source)
-        if link.type == SUPERSEDES and old and new and old.status not in (Fact.Status.ACTIVE, ENDED):
+        if not (link.type == SUPERSEDES and old and new) or old.status in (Fact.Status.ACTIVE, ENDED):
+            continue
+        if as_of is None or old.valid_to is None or old.valid_to <= as_of:
             successors[old.id].append(new)
     return successors
 

@@ -129,6 +129,24 @@ def test_a_list_with_invalid_filters_is_refused(api: ServiceClient, asked: dict[
     assert (answer.status_code, set(answer.json()["errors"])) == (400, set(asked))
 
 
+@pytest.mark.parametrize(
+    ("as_of", "part"),
+    [
+        ("2026-05-01T00:00:00+01:00", "%2B"),
+        ("2026-05-01T00:00:00.5+0100", "%2B"),
+        ("0001-01-01T00:00:00%2B14:00", "from year 1 to year 9999"),
+        ("9999-12-31T23:59:59-12:00", "from year 1 to year 9999"),
+        ("2026-05-01+01:00", "time zone is missing"),
+        ("1+May+2026", "ISO 8601"),
+    ],
+)
+def test_a_refused_time_says_what_is_wrong_with_it(api: ServiceClient, as_of: str, part: str) -> None:
+    answer = api.get(f"/facts?agent_id=assistant&as_of={as_of}")
+
+    assert answer.status_code == 400
+    assert part in answer.json()["errors"]["as_of"][0]
+
+
 def test_pages_of_facts_known_at_a_time_neither_skip_nor_repeat(api: ServiceClient) -> None:
     for number in range(5):
         learn(api, f"number {number}")

@@ -85,10 +85,11 @@ def test_a_worker_is_notified_once_the_run_is_committed(
     assert len(callbacks) == 1
 
 
-def test_an_unknown_job_is_not_found(api: ServiceClient) -> None:
+def test_an_unknown_job_is_not_found_and_the_answer_lists_the_jobs(api: ServiceClient) -> None:
     refused = api.post("/jobs/wash_dishes/run")
 
     assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
+    assert refused.json()["detail"] == f"There is no job 'wash_dishes'; jobs: {', '.join(JOBS)}."
     assert not JobRun.objects.exists()
 
 

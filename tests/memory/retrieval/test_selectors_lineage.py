@@ -1,5 +1,6 @@
 """Correction lineage: no successor comes after what it superseded, and a promoted fact comes once."""
 
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -61,6 +62,24 @@ def test_a_superseded_fact_says_what_superseded_it_and_until_when_it_was_true() 
     order_by_lineage([old, new], asking(supersedes(2, 1)))
 
     assert (old.superseded_by, old.superseded_at, new.superseded_by) == (new.id, NOW, None)
+
+
+@pytest.mark.parametrize(
+    ("as_of", "order", "superseded_by"),
+    [
+        pytest.param(NOW - timedelta(days=1), [1, 2], None, id="it still held"),
+        pytest.param(NOW, [2, 1], UUID(int=2), id="it had ended"),
+        pytest.param(None, [2, 1], UUID(int=2), id="no time"),
+    ],
+)
+def test_a_fact_that_was_superseded_after_the_time_asked_for_keeps_its_place(
+    as_of: datetime | None, order: list[int], superseded_by: UUID | None
+) -> None:
+    fact = found(1, kind=Kind.FACT, status="superseded", score=1.0, valid_to=NOW)
+    turn = found(2, score=0.5)
+
+    assert numbers(order_by_lineage([fact, turn], asking(supersedes(2, 1), as_of=as_of))) == order
+    assert fact.superseded_by == superseded_by
 
 
 def test_a_reactivated_fact_keeps_its_place() -> None:
