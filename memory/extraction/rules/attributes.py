@@ -23,6 +23,7 @@ from memory.extraction.rules.endings import DATED, ends_value, read_ends
 from memory.extraction.rules.owner_claims import read_owner
 from memory.extraction.rules.quantities import is_alike, is_generic, is_other_time, read_quantity, unit_of
 from memory.extraction.rules.statements import ClaimParts, attitude_to, is_single, normalize_value
+from memory.extraction.rules.styles import read_style
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
     COUNTRIES,
@@ -169,7 +170,7 @@ _COUNTRIES = frozenset(country.casefold() for country in COUNTRIES)
 def read_claim(claim: str, *, only_relations: frozenset[str] = SINGLE_RELATIONS) -> ClaimParts | None:
     """Return the parts of a claim in words that are known, else None. People have one of each of `only_relations`."""
     claim = " ".join(claim[:300].split())
-    if thing := read_quantity(claim) or read_owner(claim):
+    if thing := read_quantity(claim) or read_owner(claim) or read_style(claim):
         return thing
     for reader in _READERS:
         if parts := reader.read(claim):

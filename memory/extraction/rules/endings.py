@@ -43,6 +43,8 @@ WHEN_PARTED = (
 MEAT = r"(?:(?:red|some|white) )?(?:meat|chicken|beef|pork|bacon|steak|burgers|lamb|turkey|ham)"
 FISH = r"(?:some )?(?:fish|seafood|salmon)"
 FROM_ANIMALS = r"(?:dairy|cheese|eggs|milk|butter|honey|yoghurt|yogurt)"
+_NOT_VEGAN = rf"(?:{FROM_ANIMALS}|{FISH})"
+_BEGAN_EATING = rf"{_HAS}(?:started|begun|began|gone back to|went back to) eating"
 _DIED = rf"{_HAS}(?:died|passed away)"
 
 
@@ -78,9 +80,9 @@ _ENDING = (
             rf"|(?:is |has |have )?retired){_ANYTHING}"
         ),
     ),
-    (("diet",), _compile(rf"eats? {MEAT} (?:now|again){_ANYTHING}")),
-    (("diet",), _compile(rf"eats? (?:{FROM_ANIMALS}|{FISH}) (?:now|again)(?P<vegan>)")),
-    (("diet",), _compile(rf"eats? {FISH} (?:now|again)(?P<vegetarian>)")),
+    (("diet",), _compile(rf"(?:eats? {MEAT} (?:now|again)|{_BEGAN_EATING} {MEAT}){_ANYTHING}")),
+    (("diet",), _compile(rf"(?:eats? {_NOT_VEGAN} (?:now|again)|{_BEGAN_EATING} {_NOT_VEGAN})(?P<vegan>)")),
+    (("diet",), _compile(rf"(?:eats? {FISH} (?:now|again)|{_BEGAN_EATING} {FISH})(?P<vegetarian>)")),
     (_OF_LIVES, _compile(rf"{_DIED}{_ANYTHING}")),
 )  # fmt: skip
 """Attributes of which the claim ends the value."""
