@@ -19,7 +19,7 @@ from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.contact_names import one_name_of_contact
 from memory.extraction.rules.denials import denied_claims
-from memory.extraction.rules.endings import DATED, ends_value, read_ends
+from memory.extraction.rules.endings import DATED, SMOKED, WHOM, ends_value, read_ends
 from memory.extraction.rules.owner_claims import read_owner
 from memory.extraction.rules.quantities import is_alike, is_generic, is_other_time, read_quantity, unit_of
 from memory.extraction.rules.statements import ClaimParts, attitude_to, is_single, normalize_value
@@ -114,6 +114,9 @@ _READERS = (
     _holds("uses", rf"uses? {_AN}{_VALUE}"),
     _ends("drinks", rf"no longer drinks? {_AN}{_VALUE}"),
     _holds("takes", rf"takes? (?P<value>(?:\d+ ?m?c?g (?:of )?)?{DRUG}(?: .{{1,60}})?)"),
+    _holds("smokes", rf"(?:still )?smokes? (?P<value>{SMOKED})"),
+    _holds("smokes", r"(?P<value>smokes?)"),
+    _holds("owes", rf"(?:still )?owes? (?P<value>{WHOM} .{{1,60}})"),
     _holds("drinks", rf"drinks? {_AN}{_VALUE}"),
     _holds("studies", rf"(?:studies|study) (?:at )?{_AN}{_VALUE}"),
     _holds("owns", rf"(?:owns?|has|have|drives?) (?:an?|the|their) {_VALUE}"),
