@@ -19,14 +19,16 @@ from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.contact_names import one_name_of_contact
 from memory.extraction.rules.denials import denied_claims
-from memory.extraction.rules.endings import DATED, ends_value, read_ends
+from memory.extraction.rules.endings import DATED, SMOKED, WHOM, ends_value, read_ends
 from memory.extraction.rules.owner_claims import read_owner
 from memory.extraction.rules.quantities import is_alike, is_generic, is_other_time, read_quantity, unit_of
 from memory.extraction.rules.statements import ClaimParts, attitude_to, is_single, normalize_value
+from memory.extraction.rules.styles import read_style
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
     COUNTRIES,
     PERSON_RELATIONS,
+    PLURAL_RELATIONS,
     PROFESSIONS,
     SINGLE_RELATIONS,
     words,
@@ -112,6 +114,9 @@ _READERS = (
     _holds("uses", rf"uses? {_AN}{_VALUE}"),
     _ends("drinks", rf"no longer drinks? {_AN}{_VALUE}"),
     _holds("takes", rf"takes? (?P<value>(?:\d+ ?m?c?g (?:of )?)?{DRUG}(?: .{{1,60}})?)"),
+    _holds("smokes", rf"(?:still )?smokes? (?P<value>{SMOKED})"),
+    _holds("smokes", r"(?P<value>smokes?)"),
+    _holds("owes", rf"(?:still )?owes? (?P<value>{WHOM} .{{1,60}})"),
     _holds("drinks", rf"drinks? {_AN}{_VALUE}"),
     _holds("studies", rf"(?:studies|study) (?:at )?{_AN}{_VALUE}"),
     _holds("owns", rf"(?:owns?|has|have|drives?) (?:an?|the|their) {_VALUE}"),
@@ -168,7 +173,7 @@ _COUNTRIES = frozenset(country.casefold() for country in COUNTRIES)
 def read_claim(claim: str, *, only_relations: frozenset[str] = SINGLE_RELATIONS) -> ClaimParts | None:
     """Return the parts of a claim in words that are known, else None. People have one of each of `only_relations`."""
     claim = " ".join(claim[:300].split())
-    if thing := read_quantity(claim) or read_owner(claim):
+    if thing := read_quantity(claim) or read_owner(claim) or read_style(claim):
         return thing
     for reader in _READERS:
         if parts := reader.read(claim):
@@ -304,6 +309,15 @@ def replaces_role(new: ClaimReading, old: ClaimReading) -> bool:
     is_role = attribute == "profession" or (attribute.startswith("relation:") and attribute[9:].split()[-1] not in _KIN)
     is_current = new.parts.temporal == old.parts.temporal == Temporal.CURRENT
     return is_role and is_current and differs(new.parts, old.parts)
+
+
+def read_relation(claim: str) -> str:
+    """Return the relation of a claim that names a person or animal: "daughter" of "The user's daughter is Ziva"."""
+    parts = read_claim(claim)
+    if parts is None or not parts.attribute.startswith(("relation:", "only:")) or not parts.value[:1].isupper():
+        return ""
+    relation = parts.attribute.split()[-1].rpartition(":")[2]
+    return relation if relation in PERSON_RELATIONS | PLURAL_RELATIONS | ANIMAL_RELATIONS else ""
 
 
 def replaces_preference(new: str, old: str) -> bool:

@@ -43,7 +43,21 @@ WHEN_PARTED = (
 MEAT = r"(?:(?:red|some|white) )?(?:meat|chicken|beef|pork|bacon|steak|burgers|lamb|turkey|ham)"
 FISH = r"(?:some )?(?:fish|seafood|salmon)"
 FROM_ANIMALS = r"(?:dairy|cheese|eggs|milk|butter|honey|yoghurt|yogurt)"
+_NOT_VEGAN = rf"(?:{FROM_ANIMALS}|{FISH})"
+_BEGAN_EATING = rf"{_HAS}(?:started|begun|began|gone back to|went back to) eating"
 _DIED = rf"{_HAS}(?:died|passed away)"
+
+
+_IN_COURSES = r"(?:antibiotics?|\w{3,}(?:cillin|mycin|cycline))(?: course)?"
+"""Medicines that are taken until the packet is empty, so that "finished the ibuprofen" is none."""
+SMOKED = (
+    r"(?:(?:.{1,30} )?(?:cigarettes?|cigs?|cigars?|packs?|pipe)(?: .{1,40})?"
+    r"|(?:[\w-]+ ){1,3}(?:a|per) (?:day|week)|(?:heavily|socially|occasionally)(?: .{1,40})?)"
+)
+"""Pattern of what and how much somebody smokes; "smokes brisket" is cooking."""
+WHOM = r"(?:the user|(?:their|his|her|my) [a-z]+(?: (?-i:[A-Z])[\w'-]+)?|(?-i:[A-Z])[\w'-]+)"
+"""Pattern of the person that somebody owes money."""
+_MONEY = r"the (?:money|(?:[$€£] ?)?\d[\d.,]*(?: [a-z]+)?)"
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
@@ -64,6 +78,11 @@ _ENDING = (
     (("uses",), _compile(rf"{_HAS}stopped using {_AN}{_VALUE}")),
     (("uses",), _compile(rf"(?:{_HAS}(?:dropped|ditched)|decided to (?:drop|ditch)) {_NAMED}{_VALUE}")),
     (("drinks",), _compile(rf"{_HAS}(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
+    (("smokes",), _compile(rf"{_HAS}(?:stopped|quit|gave up|given up) smoking{_ANYTHING}(?: for good| cold turkey)?")),
+    (("takes",), _compile(rf"{_HAS}(?:finished|completed) {_AN}(?:(?:course|round) of )?(?P<value>{_IN_COURSES})")),
+    (("takes",), _compile(rf"{_HAS}(?:finished|completed) {_AN}(?:course|round) of (?P<value>{DRUG})")),
+    (("owes",), _compile(rf"{_HAS}(?:paid|repaid) (?P<value>{WHOM}(?: {_MONEY})?) back")),
+    (("owes",), _compile(rf"{_HAS}(?:paid back|repaid) (?P<value>{WHOM})")),
     (
         ("takes",),
         _compile(rf"(?:{_HAS}stopped taking|no longer takes?|do(?:es)? not take) (?P<value>{DRUG})(?: .{{1,40}})?"),
@@ -78,9 +97,9 @@ _ENDING = (
             rf"|(?:is |has |have )?retired){_ANYTHING}"
         ),
     ),
-    (("diet",), _compile(rf"eats? {MEAT} (?:now|again){_ANYTHING}")),
-    (("diet",), _compile(rf"eats? (?:{FROM_ANIMALS}|{FISH}) (?:now|again)(?P<vegan>)")),
-    (("diet",), _compile(rf"eats? {FISH} (?:now|again)(?P<vegetarian>)")),
+    (("diet",), _compile(rf"(?:eats? {MEAT} (?:now|again)|{_BEGAN_EATING} {MEAT}){_ANYTHING}")),
+    (("diet",), _compile(rf"(?:eats? {_NOT_VEGAN} (?:now|again)|{_BEGAN_EATING} {_NOT_VEGAN})(?P<vegan>)")),
+    (("diet",), _compile(rf"(?:eats? {FISH} (?:now|again)|{_BEGAN_EATING} {FISH})(?P<vegetarian>)")),
     (_OF_LIVES, _compile(rf"{_DIED}{_ANYTHING}")),
 )  # fmt: skip
 """Attributes of which the claim ends the value."""
@@ -88,7 +107,7 @@ _INSTEAD = re.compile(
     rf"{_SUBJECT} (?P<verb>uses?|drinks?|works? (?:for|at)|studies) \S.{{0,59}}? (?:instead of|rather than) {_VALUE}\.?"
 )
 _OF_VERBS = {"work": "employer", "studie": "studies", "use": "uses", "drink": "drinks"}
-_DEAD = re.compile(rf".+'s (?:[a-z-]+ ){{1,3}}(?P<name>[A-Z][\w'-]+) {_DIED}{DATED}\.?")
+_DEAD = re.compile(rf"(?P<whose>.+)'s (?:[a-z-]+ ){{0,2}}(?P<kind>[a-z-]+) (?P<name>[A-Z][\w'-]+) {_DIED}{DATED}\.?")
 _SIDELINE = re.compile(
     r"\b(?:part[- ]time|also|too|as well|freelances?|weekends?|evenings?|side|volunteer|another|second)\b"
 )
@@ -104,6 +123,7 @@ def read_ends(claim: str) -> Iterator[ClaimParts]:
                 yield _end(match["subject"], attribute, value)
     if match := _DEAD.fullmatch(claim):
         yield from (_end(match["name"], attribute, ANY) for attribute in _OF_LIVES)
+        yield _end(match["whose"], "owns", f"{match['kind']} called {match['name']}")
     if match := _INSTEAD.fullmatch(claim):
         yield _end(match["subject"], _OF_VERBS[match["verb"].split()[0].rstrip("s")], match["value"])
 
@@ -120,6 +140,12 @@ def ends_value(end: ClaimParts, known: ClaimParts) -> bool:
         return not (end.attribute == "employer" and _SIDELINE.search(known.value))
     if end.attribute == "uses":
         return normalize_value(known.value).startswith(f"{normalize_value(end.value)} for ")
+    if end.attribute == "owns":
+        # "a black cat named Pim"
+        return f" {known.value.replace(' named ', ' called ')}".endswith(f" {end.value}") and " called " in end.value
+    if end.attribute == "owes":
+        paid = re.sub(r" the (?:money)?", " ", f"{end.value} ").strip()
+        return f"{known.value} ".startswith(f"{paid} ")
     is_one = re.search(r",|\b(?:and|or)\b", known.value) is None
     return (
         end.attribute == "takes"

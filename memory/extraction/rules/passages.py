@@ -81,7 +81,7 @@ _NO_PROSE = re.compile(
     r"|(?!\w+(?: \w+){0,6}(?<!\bMrs)(?<!\bProf)(?<!\bSgt)(?<=\w\w\w)\. )[\w .#-]{1,40}:(?:\s|$))"
 )
 _MAY_LEAD_A_LINE = re.compile(
-    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
+    r"\s*(?:correction|confession|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
     r"|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
     r"|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning|afternoon|evening|week|sprint))"
     r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing"
@@ -142,7 +142,7 @@ _SAYING = (
     "|(?:it )?(?:turns|turned) out(?: that)?"
     "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
     "|just so you know|as a reminder|reminder|heads up|for your information"
-    "|for me|so far|good news|great news|big news|as you know|you know|you know what|believe it or not|long story short"
+    "|for me|so far|good news|great news|big news|as you know|you know what|you know|believe it or not|long story short"
     "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)"
     "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
 )

@@ -87,7 +87,7 @@ SINGLE = frozenset(
 
 
 def is_single(attribute: str) -> bool:
-    return attribute in SINGLE or attribute.startswith(("favorite:", "attitude:", "only:", "ability:"))
+    return attribute in SINGLE or attribute.startswith(("favorite:", "attitude:", "only:", "ability:", "style:"))
 
 
 def normalize_value(value: str) -> str:

@@ -13,6 +13,7 @@ from memory.extraction.rules.own import find_subject, own_statement, own_value
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.styles import read_style_change
 from memory.extraction.rules.things import attribute_of
 from memory.extraction.rules.values import Value
 from memory.extraction.rules.words import LANGUAGES, words
@@ -385,4 +386,4 @@ _ORDERS = words(
     "book buy avoid skip leave make do set wrap import import indent"
 )
 
-_READERS = (_always, _forbidden, _no_more, _named, _reach, _remind, _setting, _styled)
+_READERS = (read_style_change, _always, _forbidden, _no_more, _named, _reach, _remind, _setting, _styled)

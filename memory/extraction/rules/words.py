@@ -26,6 +26,13 @@ PLURAL_RELATIONS = words(
     "cousins aunts uncles nieces nephews colleagues coworkers neighbors neighbours roommates classmates teammates "
     "students dogs cats puppies kittens pets in-laws"
 )
+RELATIVES = (PERSON_RELATIONS | PLURAL_RELATIONS) - words(
+    "wife husband partner fiancé fiancée fiance fiancee spouse boyfriend girlfriend roommate flatmate housemate "
+    "neighbor neighbour colleague coworker co-worker boss manager supervisor mentor mentee coach teacher professor "
+    "gp physio cleaner carer therapist doctor dentist classmate teammate landlord landlady assistant colleagues "
+    "coworkers neighbors neighbours roommates classmates teammates students dogs cats puppies kittens pets"
+)
+"""Relatives and friends, whom nobody replaces."""
 GROUP_RELATIONS = frozenset({"family", "team"})
 SINGLE_RELATIONS = words(
     "wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee girlfriend boyfriend boss manager "

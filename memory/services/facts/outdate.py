@@ -23,6 +23,8 @@ from django.db import connection
 
 from memory.audit import record_audit
 from memory.dates import Bound, Tense, find_dates
+from memory.extraction.rules.attributes import read_relation
+from memory.extraction.rules.words import RELATIVES
 from memory.extraction.statement_words import part_about, read_words
 from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
@@ -123,12 +125,15 @@ class OutdatedFact(NamedTuple):
 
         The claim says it all, or the later statement speaks more of the claim than of all else. Where that one teaches
         a fact and names no change ("The budget of Heron is 240,000" after "Heron is written in Java"), nothing ends:
-        the two facts were compared, and both hold.
+        the two facts were compared, and both hold. News of somebody does not change who it is: that the user's daughter
+        is Ziva stays true when she starts school. Of a role or a partner it ends what a statement says of nothing else.
         """
         if self.teaches and not part_about(read_words(self.statement), read_words(self.replacing)).has_change:
             return False
         said, claimed = read_words(self.statement).content, read_words(self.claim).content
         untold = said - claimed
+        if (relation := read_relation(self.claim)) and (untold or relation in RELATIVES):
+            return False
         if not self.others and len(untold) <= MOST_UNTOLD_WORDS:
             return True
         # a name that is common to all of its facts does not tell which of them is meant

@@ -203,3 +203,62 @@ def test_what_is_cancelled_ends_a_plan_that_was_corrected_before() -> None:
     facts = said("My dentist appointment is on 12 June.", "No, the 14th.", "My dentist appointment is cancelled.").facts
 
     assert facts[-1].contradicts == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The user smokes ten cigarettes a day", "I quit smoking in October."),
+        ("The user smokes about five a day", "I've stopped smoking for good."),
+        ("The user smokes", "I gave up smoking last year."),
+        ("The user takes antibiotics", "Finished the antibiotics on Sunday and the tooth is fine."),
+        ("The user takes antibiotics for a tooth", "I've finished my course of antibiotics."),
+        ("The user takes prednisone 20 mg", "I finished the course of prednisone."),
+        ("The user owes Petra 200 euros", "I paid Petra back."),
+        ("The user owes Petra 200 euros", "I paid Petra the 200 euros back."),
+        ("The user is vegetarian", "I've started eating meat again."),
+        ("The user is vegetarian", "Confession: I eat meat again, the doctor wanted my iron up."),
+        (
+            "The user asks to always answer in bullet points",
+            "Actually drop the bullets, I prefer plain paragraphs now.",
+        ),
+        ("The user asks to use bullet points", "No more bullet points, please."),
+        ("The user asks to answer in bullet points", "You can drop the bullet points."),
+        ("The user asks to use bullet points", "I don't want bullet points anymore."),
+        ("The user asks to use bullet points", "Stop using bullet points."),
+        ("The user asks never to use emojis", "You know what, emojis are fine after all."),
+        ("The user asks for no emojis", "You can use emojis again."),
+        ("The user asks not to use emojis", "Emojis are okay with me."),
+    ],
+)
+def test_what_is_over_ends_a_claim_that_is_known(known: str, text: str) -> None:
+    assert [fact.contradicts for fact in said(text, known=[known]).facts if fact.contradicts] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The user smokes brisket every weekend", "I quit smoking in October."),
+        ("The user's brother smokes ten cigarettes a day", "I quit smoking in October."),
+        ("The user takes ibuprofen", "I finished the ibuprofen."),
+        ("The user takes antibiotics", "I finished the report."),
+        ("The user owes Petra 200 euros", "I paid Petra 50 euros back."),
+        ("The user owes Petra 200 euros", "I paid Tom back."),
+        ("Petra owes the user 200 euros", "I paid Petra back."),
+        ("The user is vegetarian", "I've started eating fruit again."),
+        ("The user asks to use bullet points", "Drop the table."),
+        ("The user asks for no emojis in commit messages", "Emojis are fine after all."),
+        ("The user asks not to use emojis", "The bullets are fine now."),
+        ("The user asks to use emojis", "Emojis are fine again."),
+        ("The user asks to use bullet points", "I don't want bullet points in the summary of today."),
+        ("The user has a cat called Pim", "My dog Pim died."),
+    ],
+)
+def test_what_is_over_leaves_a_claim_about_something_else(known: str, text: str) -> None:
+    assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]
+
+
+def test_a_death_ends_that_somebody_has_an_animal_of_that_name() -> None:
+    known = ["The user's cat is Pim", "The user has a cat called Pim", "The user has a cat called Tom"]
+
+    assert said("Pim died on Sunday.", known=known).facts[0].contradicts == (1, 2)

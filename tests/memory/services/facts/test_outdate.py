@@ -195,6 +195,11 @@ def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
         ("The user works at Globex", "I work at Globex, parking costs 40 euros.", "Globex let me go.", True),
         ("The user plays piano", "I play piano, lessons are on Mondays.", "piano lessons got bumped to thurs", False),
         ("Nour is learning the banjo", "I'm learning the banjo, neighbours love me", "swapped the banjo", True),
+        ("The user's daughter is Ziva", "My daughter Ziva is at kindergarten.", "Ziva started school", False),
+        ("The user's daughter is Ziva", "My daughter is Ziva.", "Ziva started school", False),
+        ("The user's dentist is Kim", "My dentist Kim is on holiday.", "Kim's back at last", False),
+        ("The user's dentist is Kim", "My dentist is Kim.", "Since Kim retired I'm with Dr. Sato", True),
+        ("The user's daughter is at kindergarten", "My daughter is at kindergarten.", "She started school", True),
     ],
 )
 def test_the_later_statement_speaks_of_the_claim(claim: str, statement: str, replacing: str, *, expected: bool) -> None:
