@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from memory.dates import MONTHS
 from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has_street
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.contact_names import one_name_of_contact
@@ -46,6 +47,7 @@ _DIETS = "vegetarian|vegan|pescatarian"
 _MARITAL = "single|married|divorced|widowed|engaged"
 _AN = r"(?:an? |the |their |his |her |my |our )?"
 _NAMED = r"(?=(?-i:[A-Z]))"
+_NO_MONTH = rf"(?!(?:{'|'.join(MONTHS)})\b)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,11 @@ _READERS = (
     _holds("residence", rf"{_NOW}(?:lives?|resides?) (?:in|at{NUMBERED}) {_VALUE}(?: now)?"),
     _holds("residence", rf"is {_NOW}based in {_VALUE}(?: now)?"),
     _ends("residence", rf"is no longer based in {_VALUE}"),
-    _holds("residence", rf"(?:has |have )?moved (?:back )?to {_VALUE}", is_change=True),
+    _holds(
+        "residence",
+        rf"(?:has |have )?(?:moved|relocated) (?:(?:back )?to |in with .{{1,40}} in {_NAMED}{_NO_MONTH}){_VALUE}",
+        is_change=True,
+    ),
     _ends("employer", rf"(?:used to work|no longer works?) (?:for|at) {_VALUE}"),
     _holds("employer", rf"{_NOW}(?:works?|is employed) (?:for|at) {_VALUE}(?: now)?"),
     _holds("employer", rf"has been at {_NAMED}{_VALUE} (?:for|since) .{{1,40}}"),
@@ -161,7 +167,7 @@ _BEYOND_AN_EMPLOYER = re.compile(r",| (?:as|in|on|since|with|from|until|where|no
 _KIN = (PERSON_RELATIONS | ANIMAL_RELATIONS) - words(
     "partner roommate flatmate housemate supervisor mentor coach teacher professor therapist doctor dentist assistant"
 )
-_MOVED = re.compile(r"(?<! has)(?<! have) moved ")
+_MOVED = re.compile(r"(?<! has)(?<! have) (?:moved|relocated) ")
 _MARRIAGE = ("spouse", "marital status")
 _UNMARRIED = frozenset({"single", "divorced", "widowed"})
 _ENDABLE = frozenset({"owns", "uses", "drinks", "studies"})

@@ -21,6 +21,7 @@ from memory.extraction.rules.subjects import Subject, subject_of
 from memory.extraction.rules.words import CITIES, COUNTRIES, GROUP_RELATIONS, REGIONS
 
 _WILL = r"(?:(?:am|is|are|will|will be|(?:am|is|are) going to) )?(?:also |now |finally |actually )?"
+_ROLE = r"an? [\w -]{2,40}?(?=$|[.,!]| (?:on|in|from|next|this|tomorrow|starting|at the)\b)"
 _HOME = re.compile(
     rf"{_WILL}(?:mov|relocat)(?:e|es|ing) (?:back )?(?P<home>(?:home|house|flat) )?to (?P<value>{NAME})(?P<rest>.*)"
 )
@@ -29,7 +30,10 @@ _JOB = re.compile(
     r"|(?:my|our|a|his|her|their) (?:(?:new|first|next) )?(?:job|position|role) (?:as an? [\w -]{2,40}? )?"
     rf"(?:at|for|with)) (?P<value>{NAME})(?P<rest>.*)"
 )
-_START = re.compile(rf"{_WILL}(?:start|begin)(?:ning|ing)? (?:at|for) (?P<value>{NAME})(?P<rest>.*)")
+_START = re.compile(
+    rf"{_WILL}(?:start|begin)(?:ning|ing)? (?:at|for) (?P<value>{NAME})(?P<role> as {_ROLE})?(?P<rest>.*)"
+)
+_NO_JOB = re.compile(r"\b(?:member|student|pupil|patient|guest|volunteer|customer|beginner|freshman|resident)$")
 _WORK = re.compile(rf"{_WILL}work(?:s|ing)? (?:at|for) (?P<value>{NAME})(?P<rest>.*)")
 _COMPANY = re.compile(r".* (?:Inc|Ltd|LLC|GmbH|AG|SA|PLC|Corp|Corporation|Company|Co|Holdings)")
 _NEW_JOB = re.compile(
@@ -112,7 +116,8 @@ def _is_sure(match: re.Match[str], said: ClauseContext, subject: Subject) -> boo
         return is_place or match["home"] is not None or _TO_LIVE.search(match["rest"]) is not None
     if match.re is _START:
         has_new_job = _NEW_JOB.search(f"{said.before} {said.clause.sentence}") is not None
-        return subject.is_own and (has_new_job or _COMPANY.fullmatch(name) is not None)
+        has_role = match["role"] is not None and _NO_JOB.search(match["role"]) is None
+        return subject.is_own and (has_new_job or has_role or _COMPANY.fullmatch(name) is not None)
     return True
 
 

@@ -46,6 +46,7 @@ FROM_ANIMALS = r"(?:dairy|cheese|eggs|milk|butter|honey|yoghurt|yogurt)"
 _NOT_VEGAN = rf"(?:{FROM_ANIMALS}|{FISH})"
 _BEGAN_EATING = rf"{_HAS}(?:started|begun|began|gone back to|went back to) eating"
 _DIED = rf"{_HAS}(?:died|passed away)"
+_DISMISSED = "(?:was|got|has been|have been) (?:fired|sacked|laid off|let go|made redundant)"
 
 
 _IN_COURSES = r"(?:antibiotics?|\w{3,}(?:cillin|mycin|cycline))(?: course)?"
@@ -88,11 +89,11 @@ _ENDING = (
         _compile(rf"(?:{_HAS}stopped taking|no longer takes?|do(?:es)? not take) (?P<value>{DRUG})(?: .{{1,40}})?"),
     ),
     (("employer", "studies"), _compile(rf"(?:is no longer (?:at|with)|resigned from|retired from) {_NAMED}{_VALUE}")),
-    (("employer",), _compile(rf"was (?:fired|laid off) (?:by|from|at) {_NAMED}{_VALUE}")),
+    (("employer",), _compile(rf"{_DISMISSED} (?:by|from|at) {_AN}{_NAMED}{_VALUE}")),
     (
         ("employer",),
         _compile(
-            rf"(?:(?:was|got|has been|have been) (?:fired|sacked|laid off|let go|made redundant)"
+            rf"(?:{_DISMISSED}"
             rf"|{_HAS}(?:quit|lost|left|resigned from|given up|gave up) (?:their|his|her) job"
             rf"|(?:is |has |have )?retired){_ANYTHING}"
         ),

@@ -14,9 +14,12 @@ EVENTS = (
         rule(verb, A_THING, refuses="(?:my|the) (?:thoughts|time|day|schedule)")
         for verb in verbs("organize organise")
     ),
-    rule("move", r"(?:from .{2,40} )?(?:back )?(?P<prep>to) (?:an?|the|my|our|[A-Z]|\d+\w? [A-Z])", "residence",
-         makes=PLACE,
-         refuses=r"(?:.{0,40} )?to (?:the (?:next|beat|music|top|rhythm|front|side|left|right)|tears)"),
+    *(
+        rule(verb, r"(?:from .{2,40} )?(?:back )?(?P<prep>to) (?:an?|the|my|our|[A-Z]|\d+\w? [A-Z])", "residence",
+             makes=PLACE,
+             refuses=r"(?:.{0,40} )?to (?:the (?:next|beat|music|top|rhythm|front|side|left|right)|tears)")
+        for verb in verbs("move relocate")
+    ),
     rule("move", r"(?:in with|into|out of|away from) (?:an?|the|my|our)", "event",
          refuses=r"out of the way|into the next"),
     rule("visit", rf"{A_THING}|[a-z]+ (?:museums|parks|galleries|castles|churches)", forms=DONE | {Form.PRESENT}),

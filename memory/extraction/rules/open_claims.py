@@ -104,6 +104,15 @@ _ORDERS = words(
 )
 """Verbs that are nouns as well, with which an order begins rather than a statement about a thing."""
 _SKIPPED = ADVERBS | words("also never only")
+_LIKE_PAST = words("put cut hit set shut quit split let")
+"""Verbs whose past is like their base form. "I put my rate up" is done, unless words say that it is usual."""
+_USUAL = re.compile(
+    r"\b(?:always|usually|often|never|normally|generally|sometimes|mostly|typically|every|everything|each|daily|weekly"
+    r"|monthly|nightly|whenever|when|if|own|[a-z]+days|mornings|evenings|nights|weekends|at night"
+    r"|(?:once|twice|times) an?)\b"
+    r"|^let (?!.* (?:lapse|expire|run out|slip|down|know|go)\b)",
+    re.IGNORECASE,
+)
 _IN_FIRST_PERSON = {
     "i": "they", "me": "them", "my": "their", "mine": "theirs", "myself": "themselves", "we": "they", "us": "them",
     "our": "their", "ours": "theirs", "ourselves": "themselves", "am": "are", "i'm": "they are", "i've": "they have",
@@ -117,7 +126,7 @@ _NO_SUBJECT = words(
     "got done ready true false off"
 )
 _PREPOSITIONS = words("in on at for from since until after before")
-_NOT_IN_SUBJECT = words("to that which who whom whose if when because")
+_NOT_IN_SUBJECT = words("to that which what who whom whose if when because")
 
 
 def says_the_same(claim: frozenset[str], other: frozenset[str], *, share: float = SAME_SHARE) -> bool:
@@ -261,6 +270,10 @@ def _request(said: ClauseContext, text: str) -> str:
     if match is None or len(tokens) < 2:
         return ""
     how, verb, following = (match["how"] or "").strip(), bare_word(tokens[0]), tokens[1]
+    place = _place_of_verb(tokens)
+    if place and tokens[place] in AUXILIARIES and all("NOUN" in lemmas(bare_word(word)) for word in tokens[1:place]):
+        # "deploy freeze is Friday" is about a thing
+        return ""
     is_order = is_base_form(verb) and (how or "NOUN" not in lemmas(verb) or following in _AFTER_ORDER)
     if not is_order or (verb in _NO_ORDER and not how) or _THEIRS.search(match["rest"]):
         return ""
@@ -306,6 +319,8 @@ def _in_third_person(tokens: list[str]) -> str:
     form = conjugate(verb)
     if not form:
         return ""
+    if verb in _LIKE_PAST and not _USUAL.search(" ".join(tokens)):
+        form = verb
     following = _third_person_words(tokens[place + 1 :])
     for at in range(1, len(following)):
         if following[at - 1] == "and" and form != verb and _is_present(following[at]):

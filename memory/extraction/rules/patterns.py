@@ -88,7 +88,7 @@ _JUST = re.compile(r"(?:(?:[Jj]ust|[Oo]nly|[Bb]ack) )?")
 _AND_THEN = re.compile(r",? (?:and|then) (?:(?:even|also|then|just|finally) )?(?P<verb>[a-z]+)\b")
 _OWN_STATES = ("live", "work", "study", "have", "own")
 """Verbs that join what people say about themselves: "I live in Lisbon and work at Acme". Many others are nouns, too."""
-_PLANNED = frozenset(["go", "visit", "travel", "fly", "move", "have", "host", "attend", "perform"])
+_PLANNED = frozenset(["go", "visit", "travel", "fly", "move", "relocate", "have", "host", "attend", "perform"])
 """Verbs whose progressive form is about the future, as "is moving"."""
 _WORK = re.compile(
     rf"\b(?:book|novel|poem|story|song|album|symphony|play|film|movie|documentary|game|paper|article|painting|musical)"
@@ -97,7 +97,8 @@ _WORK = re.compile(
 _BEYOND_A_PLACE = re.compile(r" (?:with|near|by|as|for|from|on|since|to|at)\b")
 _BEYOND_A_NAME = re.compile(r" (?:with|near|by|as|for|from|on|since|to|in)\b")
 _BARE_MOVE = re.compile(
-    rf"(?:I|[Ww]e|[Mm]y [a-z-]+(?: [a-z-]+)?|{PERSON}) (?:(?:have|has) )?moved (?:back )?to {NAME}(?:, {NAME})?[.!]*"
+    rf"(?:I|[Ww]e|[Mm]y [a-z-]+(?: [a-z-]+)?|{PERSON}) (?:(?:have|has) )?(?:moved|relocated) (?:back )?to {NAME}"
+    rf"(?:, {NAME})?[.!]*"
 )
 MAX_GREETING_WORDS = 4
 """Words of a sentence that tells nothing: "Hi Claude, big news!"."""
@@ -305,7 +306,9 @@ def _with_name(statement: Statement, subject: Subject, rule: Rule, value: str) -
     named = (*statement.names, NamedThing(name=name, type=rule.type))
     if subject.person and rule.relationship == "CREATED_BY" and statement.temporal == Temporal.PAST:
         return replace(statement, names=named, relationship=(name, subject.person, rule.relationship))
-    holds = statement.temporal == Temporal.CURRENT or (rule.attribute == "residence" and rule.verb == "move")
+    holds = statement.temporal == Temporal.CURRENT or (
+        rule.attribute == "residence" and rule.verb in ("move", "relocate")
+    )
     if not (rule.relationship and subject.person and holds) or statement.temporal == Temporal.FUTURE:
         return replace(statement, names=named)
     return replace(statement, names=named, relationship=(subject.person, name, rule.relationship))

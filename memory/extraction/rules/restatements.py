@@ -1,14 +1,15 @@
 """Restatements: sentences in other words that the rules read, where the speaker's words would take rules of their own.
 
 "Sam and I split up" is "I split up with Sam", "I'm vegan but my wife isn't" ends in "my wife is not vegan", "I had to
-cancel the trip" is "I cancelled the trip", and "my doctor stopped the metformin" is "I stopped taking metformin".
+cancel the trip" is "I cancelled the trip", "my doctor stopped the metformin" is "I stopped taking metformin",
+"Acme let me go" is "I was let go by Acme", and "I'm starting at Acme as a nurse on Monday" is "I start at Acme as …".
 """
 
 import re
 
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.endings import PARTNER, WHEN_PARTED
-from memory.extraction.rules.names import ADJECTIVES, PERSON
+from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON
 from memory.extraction.rules.words import PERSON_RELATIONS, words
 
 _RELATIVE = (
@@ -38,6 +39,16 @@ _CANCELLED = re.compile(
     rf"{_BEGIN}(?P<who>I|[Ww]e) (?:have )?(?:just )?(?:(?:had|decided) to (?:cancel|call off)|called off)"
     r"(?= (?:the|my|our)\b)"
 )
+_DISMISSED = re.compile(
+    rf"{_BEGIN}(?:(?P<who>(?!(?:I|We|You|He|She|They|It|That|This|Who|Which)\b){PERSON}|[Tt]he [\w' -]{{2,40}}?)"
+    r"|[Mm]y (?:boss|job|company|employer))"
+    rf" {_HAS}(?:(?P<let>let me go)|(?P<laid>laid me off)|(?P<fired>fired me|sacked me))"
+    r"(?=$|[.,;!]| (?:and|but|so|because|after|yesterday|today|last|this|in|on)\b)"
+)
+_STARTING = re.compile(
+    rf"\b(?:am|(?P<third>is)) starting (?=(?:at|for|with) {NAME} as an? [^.,;]{{2,40}}? "
+    r"(?:on|in|from|next|this|tomorrow)\b)"
+)
 _BUT_NOT = re.compile(
     r"(?P<first>(?:^|.*[,;] )(?:I am|[Mm]y [\w' -]{2,40}? is|[A-Z][\w'-]+ is)(?P<not> not)? "
     r"(?P<what>(?!(?:going|sure|in|on|at)\b)[a-z][\w' -]{2,60}?)),? "
@@ -51,6 +62,8 @@ def restate(sentence: str) -> str:
     sentence = _PARTED.sub(lambda match: _parted(match) if _may_be_partner(match["who"]) else match[0], sentence)
     sentence = _TAKEN_OFF.sub(r"I stopped taking \g<what>", sentence)
     sentence = _CANCELLED.sub(r"\g<who> cancelled", sentence)
+    sentence = _DISMISSED.sub(_dismissed, sentence)
+    sentence = _STARTING.sub(lambda match: "starts " if match["third"] else "start ", sentence)
     match = _BUT_NOT.fullmatch(sentence)
     return _with_both(match) if match else sentence
 
@@ -63,6 +76,12 @@ def _may_be_partner(who: str) -> bool:
 def _parted(match: re.Match[str]) -> str:
     how = match["how"].removeprefix("got ")
     return f"I {_PARTING[how[:2]]} {match['who']}"
+
+
+def _dismissed(match: re.Match[str]) -> str:
+    """Return "I was let go by Acme" for "Acme let me go", and "I was laid off" for "my company laid me off"."""
+    how = "let go" if match["let"] else "laid off" if match["laid"] else "fired"
+    return f"I was {how} by {match['who']}" if match["who"] else f"I was {how}"
 
 
 def _with_both(match: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ def begun(text: str) -> list[tuple[str, datetime | None, datetime | None]]:
     [
         ("I start work at Acme on 1 December.", "The user works at Acme", datetime(2023, 12, 1, tzinfo=UTC)),
         ("I'm starting at Acme GmbH on 1 June.", "The user works at Acme GmbH", datetime(2023, 6, 1, tzinfo=UTC)),
+        ("I'm starting at Acme as a UX designer on 1 June.", "The user works at Acme", JUNE),
         ("I got a new job! I start at Acme on 1 June.", "The user works at Acme", datetime(2023, 6, 1, tzinfo=UTC)),
         ("My daughter starts her new job at Acme in June.", "The user's daughter works at Acme", JUNE),
         ("I start my new role with Acme in June.", "The user works at Acme", JUNE),
@@ -64,6 +65,8 @@ def test_what_begins_then_has_no_end(text: str, claim: str, begins: datetime) ->
         "I'm starting with Kubernetes next week.",
         "I start working with Kubernetes next week.",
         "I start at Planet Fitness tomorrow.",
+        "I start at Planet Fitness as a member tomorrow.",
+        "I'm starting at Leeds as a student in September.",
         "I start at Yoga Studio Lyon tomorrow.",
         "My daughter starts at Greenwood Primary in September.",
         "I'm moving to Lyon in August for three months.",
@@ -148,3 +151,10 @@ def test_a_plan_to_move_is_no_home_of_today() -> None:
     facts = said("I'm moving to Porto in May.", known=["The user lives in Leeds"]).facts
 
     assert [(fact.claim, fact.contradicts) for fact in facts] == [("The user is moving to Porto in May 2023", ())]
+
+
+def test_the_plan_to_start_in_a_role_names_the_role_and_ends_with_its_day() -> None:
+    plan = said("I'm starting at Acme as a UX designer on 1 June.").facts[0]
+
+    assert plan.claim == "The user starts at Acme as a UX designer on 1 June 2023"
+    assert (plan.temporal, plan.valid_to) == ("future", datetime(2023, 6, 2, tzinfo=UTC))
