@@ -17,6 +17,7 @@ from memory.reasoning import ReasoningTier
 from memory.retrieval.resume import ResumedMemory
 from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from memory.services.profiles import ProfileChanges, write_profile
+from memory.services.records.record import RecordDraft, add_slots, prepare_record
 from memory.services.resume.items import EPOCH, NOTES, PacketItem, PacketSection
 from memory.services.resume.pack import HEADINGS, render_packet
 from memory.services.resume.resume import (
@@ -31,7 +32,7 @@ from memory.services.resume.resume import (
 from memory.services.resume.snippets import Snippet, mark_repeats
 from memory.tokens import estimate_tokens
 from tests.memory.audits import written_reads
-from tests.memory.episodes import NOW
+from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim, finish
 from tests.memory.records import add_record
 from tests.memory.turns import say, turn
@@ -99,6 +100,19 @@ def test_recorded_slots_are_shown_in_their_sections(owner: Owner) -> None:
     assert "- (2026-05-04) blocked by: The ground is frozen.\n[Decisions]\n" in text
     assert "- rejected: Pots on the roof." in text
     assert "Plant them by the wall." in text
+
+
+@pytest.mark.parametrize("status", ["failed", "succeeded"])
+def test_an_outcome_that_is_reported_late_is_the_last_one(owner: Owner, status: str) -> None:
+    run = Slots(action=Action(text="Dug the hole."), outcome=Outcome(status="open", text="The hole is half as deep."))
+    record = add_record(owner, slots=run, event_time=NOW - timedelta(hours=3)).record
+    add_record(owner, event_time=NOW - timedelta(hours=2))
+    outcome = Outcome(status=status, text="The hole is full of water.")
+    late = RecordDraft(slots=Slots(outcome=outcome), event_time=NOW - timedelta(hours=1))
+
+    add_slots(owner, record.id, prepare_record(owner, late, now=NOW), embedded=NOTHING, now=NOW)
+
+    assert f"[Last Outcome]\n- {status}: The hole is full of water." in resume_packet(owner).text
 
 
 def test_turns_without_records_fill_the_sections(owner: Owner) -> None:
