@@ -177,7 +177,7 @@ _CONSTRAINT = rf"""
     | \b{_BINDS}\b.{{0,60}}\b{_BOUND}\b | \b{_BOUND}\b.{{0,60}}\b{_BINDS}\b
     | (?<![.\w])policy\ (?:is|says|requires|forbids)
     | \b(?:freeze|frozen|off[- ]limits|compliance|gdpr)\b
-    | (?:^|[,;:—–-]\s*|\b(?:and|but|please|so)\ )(?:do\ not|don'?t)\ (?!worry|know|mind|think)\w+
+    | (?:^|[,;:—–-]\s*|\b(?:and|but|please|so|btw)\ )(?:do\ not|don'?t)\ (?!worry|know|mind|think)\w+
     | \b(?:maximum|minimum|capped|cap\ of|not\ (?:more|less|later|before|after|on|during|touch)|as\ long\ as)\b
     | \bby\ (?:mon|tues|wednes|thurs|fri|satur|sun)day\b | \bby\ the\ (?:end|\d) | \b(?:due|expires?|runs\ out)\b
     | \bno\ (?:\w+\ ){{1,3}}(?:on|after|before|during|without|in)\b

@@ -25,6 +25,7 @@ from memory.extraction.work_notes import (
 )
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedMemory, ResumedTurn
+from memory.services.resume.given import gives
 from memory.services.resume.items import NOTES, PacketItem, PacketSection, Position, memory_fields, short_line
 from memory.services.resume.settle import settles
 
@@ -314,7 +315,7 @@ def note_kind_by_role(role: str, sentence: str) -> NoteKind | None:
 
 def is_uninformative(sentence: str, note: NoteKind | None) -> bool:
     """Return True for a sentence of few content words that names nothing specific."""
-    if note is None and settles(sentence):
+    if note is None and (settles(sentence) or gives(sentence)):
         return False
     min_words = MIN_CONTENT_WORDS if note in (None, NoteKind.NEXT_STEP) else MIN_CONTENT_WORDS - 1
     return len(content_words(sentence)) < min_words and not specific_terms(sentence)
