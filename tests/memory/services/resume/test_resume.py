@@ -143,6 +143,14 @@ def test_orders_that_are_carried_out_are_no_decisions_and_what_is_said_to_be_ope
     assert [item.text for item in packet.items_in(PacketSection.OPEN_ENDS)] == ["CHF rounding is still open."]
 
 
+@pytest.mark.parametrize("request_text", ["Fix the lexer.", "Deploy the parser.", "Can you fix the lexer?"])
+def test_the_last_request_is_shown_whatever_its_length(owner: Owner, request_text: str) -> None:
+    earlier = turn("Feed the cat."), turn("Done.", role="assistant")
+    say(owner, *earlier, turn(request_text), turn("I am on it.", role="assistant"), turn("Thanks."))
+
+    assert [item.text for item in resume_packet(owner).items_in(PacketSection.EVIDENCE)] == [request_text]
+
+
 def test_a_retracted_decision_is_left_out(owner: Owner) -> None:
     say(owner, turn("We go with red roses by the wall."), turn("Forget the red roses by the wall, tulips are cheaper."))
 
