@@ -61,6 +61,28 @@ def clause_before(sentence: str, end: int) -> str:
     return before[ends[-1] if ends else 0 :]
 
 
+_MENDS = re.compile(
+    r"(?<!\bthe )(?<!\ba )\b(?:fix(?:ed|es)|resolve[ds]|repair(?:ed|s)|solve[ds]|mended|got rid of)\s+"
+    r"(?:(?:the|an?|this|that|these|those|all|both|my|our|your|its|their|one|two|three|\d+)\s)?"
+    r"(?:(?!(?:the|an?|it|we|i|after|when|yesterday|today)\b)[\w./#-]+\s){0,3}$",
+    re.IGNORECASE,
+)
+_IS_MENDED = re.compile(
+    r"(?: (?!(?:after|when|until|the|an?)\b)[\w./#-]+){0,4}? (?:is|are|was|were|got|has been|have been)"
+    r"(?: (?:now|finally|all|already))* (?:fixed|resolved|repaired|solved|mended|gone)\b",
+    re.IGNORECASE,
+)
+_FAILS = re.compile(r"fails|failed|crash(?:ed|es)|timed out", re.IGNORECASE)
+
+
+def is_mended(sentence: str, match: re.Match[str]) -> bool:
+    """Return True if the matched error is said to be mended, as in "Fixed the type error" or "The crash is fixed"."""
+    mends = _MENDS.search(clause_before(sentence, match.start()))
+    if mends is not None and not _FAILS.fullmatch(match[0]):
+        return _DENIED.search(sentence[: match.start() - len(mends[0])]) is None
+    return _IS_MENDED.match(_CLAUSE_ENDS.split(sentence[match.end() :], maxsplit=1)[0]) is not None
+
+
 def is_left_open(sentence: str) -> bool:
     """Return True if the sentence ends with something not done yet, as "3 hosts are done, 6 are not."."""
     return _LEFT_OPEN.search(sentence.rstrip()) is not None
@@ -155,7 +177,7 @@ _CONSTRAINT = rf"""
     | \b{_BINDS}\b.{{0,60}}\b{_BOUND}\b | \b{_BOUND}\b.{{0,60}}\b{_BINDS}\b
     | (?<![.\w])policy\ (?:is|says|requires|forbids)
     | \b(?:freeze|frozen|off[- ]limits|compliance|gdpr)\b
-    | (?:^|[,;:—–-]\s*|\b(?:and|but|please|so)\ )(?:do\ not|don'?t)\ (?!worry|know|mind|think)\w+
+    | (?:^|[,;:—–-]\s*|\b(?:and|but|please|so|btw)\ )(?:do\ not|don'?t)\ (?!worry|know|mind|think)\w+
     | \b(?:maximum|minimum|capped|cap\ of|not\ (?:more|less|later|before|after|on|during|touch)|as\ long\ as)\b
     | \bby\ (?:mon|tues|wednes|thurs|fri|satur|sun)day\b | \bby\ the\ (?:end|\d) | \b(?:due|expires?|runs\ out)\b
     | \bno\ (?:\w+\ ){{1,3}}(?:on|after|before|during|without|in)\b
@@ -329,7 +351,8 @@ def kind_of(sentence: str) -> NoteKind | None:
         return NoteKind.QUESTION_OPEN
     for kind, form in FORMS:
         found = list(form.finditer(plain))
-        if found and (kind not in DENIABLE or not all(is_denied(plain, match) for match in found)):
+        mended = [match for match in found if kind == NoteKind.ERROR and is_mended(plain, match)]
+        if found and (kind not in DENIABLE or not all(match in mended or is_denied(plain, match) for match in found)):
             return NoteKind.NEXT_STEP if kind == NoteKind.RESULT and is_left_open(plain) else kind
         if found and kind in DENIED:
             return kind_of_denied(kind, plain)

@@ -275,6 +275,7 @@ def extend_record(write: RecordWrite) -> RecordedTurn:
         record.raw_tokens += estimate_slot_tokens(changes.new_slots)
     if changes.outcome is not None:
         embedded, now = write.embedded, write.now
+        changes.outcome.event_time = prepared.draft.event_time or now
         record.raw_tokens += reconcile_outcome(write.owner, stored, changes.outcome, embedded=embedded, now=now)
     slots, latest = sort_slots([*stored.current, *changes.new_slots]), [*stored.latest, *changes.new_slots]
     fresh = latest if has_moved else changes.new_slots

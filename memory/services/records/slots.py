@@ -187,7 +187,7 @@ def latest_texts(former: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def reconcile_outcome(
     owner: Owner, stored: StoredSlots, outcome: TurnSlot, *, embedded: EmbeddedTexts, now: datetime
 ) -> int:
-    """Replace the text of an open outcome at each of its levels and return how many tokens that adds.
+    """Replace text and time of an open outcome at each of its levels and return how many tokens that adds.
 
     The former text stays in its data, with those before it as long as there is room.
     """
@@ -199,9 +199,9 @@ def reconcile_outcome(
     data: Mapping[str, Any] = {**outcome.data, RECONCILED_KEY: former}
     update_texts(owner, [TextUpdate(row=row, text=outcome.text) for row in rows], embedded=embedded, now=now)
     for row in rows:
-        row.data = dict(data)
+        row.data, row.event_time = dict(data), outcome.event_time
     outcomes = TurnSlot.objects.filter(account_id=owner.account_id, pk__in=[row.pk for row in rows])
-    outcomes.update(data=data)
+    outcomes.update(data=data, event_time=outcome.event_time)
     conversation_id = rows[-1].conversation_id
     record_audit(
         owner,

@@ -110,7 +110,7 @@ def snippets_of_slot(slot: ResumedSlot) -> Iterator[Snippet]:
             source=slot,
             text=sentence,
             note=None if note == NoteKind.QUESTION_OPEN else note,
-            position=(NOTES, slot.recorded_at, slot.number, number),
+            position=(NOTES, slot.event_time, slot.number, number),
             is_recorded=is_outcome,
         )
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memory.extraction.terms import STOP_WORDS, capitalized_names, comparison_terms, content_words, specific_terms
 from memory.extraction.work_notes import NoteKind
+from memory.services.resume.given import gives, gives_wanted
 from memory.services.resume.items import NOTES, PacketItem
-from memory.services.resume.settle import SETTLED_TYPES, settles, settles_item
+from memory.services.resume.settle import SETTLED_TYPES, settles, settles_item, withdrawn_words, withdraws_item
 from memory.services.resume.snippets import RECORDED_REASON
 
 MIN_UNDONE_SHARE = 0.6
@@ -62,6 +63,12 @@ _UNDOES = re.compile(
     r"(?P<undone>(?:[^.;,:!?(]|[.,:](?=[^\s.,:])){1,80})",
     re.IGNORECASE,
 )
+_CHOOSES = re.compile(
+    r"\b(?:use|take|pick|choose|(?:go|stick|stay) (?:with|for)|switch to|opt for)\b(?P<rest>.*)", re.IGNORECASE
+)
+_RETHINKS = re.compile(r"\bon second thoughts?\b|\bchanged? my mind\b", re.IGNORECASE)
+MAX_RETHOUGHT_TURNS = 6
+"""Number of turns before a second thought among which the choice is that it takes back."""
 
 
 Retraction = tuple[PacketItem, PacketItem]
@@ -75,6 +82,7 @@ def drop_retracted(items: Sequence[PacketItem], others: Sequence[PacketItem] = (
     one, and no later than the retraction, is dropped too.
     """
     gone = [*find_retracted(items, [*items, *others]), *find_revised(items), *find_changed(items), *find_settled(items)]
+    gone += find_rethought(items)
     results = [item for item in items if item.item_type in RESOLVING_TYPES and not _NOT_YET.search(item.text)]
     return [
         item
@@ -111,13 +119,41 @@ def find_changed(items: Sequence[PacketItem]) -> Iterator[Retraction]:
 
 
 def find_settled(items: Sequence[PacketItem]) -> Iterator[Retraction]:
-    """Return the rules, decisions and open ends that a later sentence says are settled."""
-    settling = [each for each in items if settles(each.text)][:MAX_COMPARED_ITEMS]
+    """Return the rules, decisions and open ends that a later sentence settles or withdraws, or gives what they need."""
     of_turns = [each for each in items if each.item_type in SETTLED_TYPES and each.position[0] == NOTES]
-    for item in of_turns if settling else ():
-        later = next((each for each in settling if settles_item(each, item)), None)
-        if later is not None:
-            yield item, later
+    for may_settle, settles_other in (
+        (settles, settles_item),
+        (withdrawn_words, withdraws_item),
+        (gives, gives_wanted),
+    ):
+        settling = [each for each in items if may_settle(each.text)][:MAX_COMPARED_ITEMS]
+        for item in of_turns if settling else ():
+            later = next((each for each in settling if settles_other(each, item)), None)
+            if later is not None:
+                yield item, later
+
+
+def find_rethought(items: Sequence[PacketItem]) -> Iterator[Retraction]:
+    """Return the choices that their speaker replaces by another on second thought.
+
+    It takes back the only choice of the speaker's last turns, or of several the only one with a subject in common.
+    """
+    choices = [(each, chosen) for each in items if each.speaker == "user" and (chosen := _CHOOSES.search(each.text))]
+    for later, chosen in choices[:MAX_COMPARED_ITEMS]:
+        if not _RETHINKS.search(later.text):
+            continue
+        recent = [(each, was) for each, was in choices if is_recent_choice(each, later)]
+        about = content_words(chosen["rest"]) - {"instea"}
+        related = [each for each, was in recent if content_words(was["rest"]) & about]
+        candidates = related or [each for each, _ in recent]
+        if len(candidates) == 1:
+            yield candidates[0], later
+
+
+def is_recent_choice(item: PacketItem, later: PacketItem) -> bool:
+    if item.item_type != NoteKind.DECISION or item.conversation_id != later.conversation_id:
+        return False
+    return item.position < later.position and later.position[2] - item.position[2] <= MAX_RETHOUGHT_TURNS
 
 
 def amounts_in(item: PacketItem) -> Mapping[str, str]:

@@ -30,7 +30,8 @@ _SETTLES = re.compile(
 _SETTLING_WORDS = content_words(
     "lift over settle resolve obsolete waive revoke withdraw expire cancel canceled moot off gone void drop done "
     "finish complete unnecessary back longer need require necessary valid true case force allow again fine apply hold "
-    "matter anymore good news"
+    "matter anymore good news since last morning afternoon evening night week today yesterday already finally "
+    "monday tuesday wednesday thursday friday saturday sunday"
 )
 _CONDITION = re.compile(r"\b(?:until|as long as|while|before|unless)\b(?P<condition>.*)", re.IGNORECASE)
 _DENIED_NEED = re.compile(
@@ -39,17 +40,43 @@ _DENIED_NEED = re.compile(
     re.IGNORECASE,
 )
 _NOT_YET = re.compile(r"\b(?:not|yet|still|until|waiting|pending|if|once|when|unless)\b|n't\b", re.IGNORECASE)
+_WITHDRAWS = re.compile(
+    r"(?:^|[,;:] |\b(?:please|btw|and|but|so|we|you|i) )(?:do not|don't|never|stop)\s+"
+    r"(?P<habit>[^.,;:!?]{2,80}?)\s+(?:any ?more|any longer)\b"
+    r"|\b(?:we|you|i|they) no longer\s+(?!(?:have|see|get|know|need|own)\b)"
+    r"(?P<ended>[^.,;:!?]{2,80})|^(?:please )?stop\s+(?P<stopped>\w+ing\b[^.,;:!?]{0,80})",
+    re.IGNORECASE,
+)
+"""A sentence that ends what was done so far."""
+_CLAUSE = re.compile(r"\b(?:before|after|when|until|unless|if|while|because)\b", re.IGNORECASE)
+_LIGHT_VERBS = content_words("use make take keep run need have want add set put")
 SETTLED_TYPES = frozenset(
     {
         *(NoteKind.CONSTRAINT.value, NoteKind.DECISION.value, NoteKind.REJECTION.value),
         *(NoteKind.BLOCKER.value, NoteKind.NEXT_STEP.value),
     }
 )
+WITHDRAWN_TYPES = frozenset({NoteKind.CONSTRAINT.value, NoteKind.DECISION.value})
 
 
 def settles(text: str) -> bool:
     """Return True if the sentence says that something is over: not that it will be, or would be."""
     return _SETTLES.search(text) is not None and not _NOT_YET.search(_DENIED_NEED.sub(" ", text))
+
+
+def withdrawn_words(text: str) -> frozenset[str]:
+    """Return the words of what the sentence ends, "squash commits" in "Don't squash commits any more"; else none."""
+    match = _WITHDRAWS.search(text)
+    undone = match and (match["habit"] or match["ended"] or match["stopped"])
+    return content_words(undone) - _LIGHT_VERBS if undone else frozenset()
+
+
+def withdraws_item(later: PacketItem, item: PacketItem) -> bool:
+    """Return True if `later` ends what the item asks for. A prohibition is not ended by another one."""
+    undone = withdrawn_words(later.text)
+    if item.item_type not in WITHDRAWN_TYPES or item.position >= later.position or item.id == later.id:
+        return False
+    return bool(undone) and not item.is_negated and undone <= content_words(_CLAUSE.split(item.text, maxsplit=1)[0])
 
 
 def settles_item(later: PacketItem, item: PacketItem) -> bool:

@@ -4,6 +4,7 @@ Records and episodes say what a snippet is (`records`); of turns, the form of th
 (`extraction.work_notes`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from memory.extraction.work_notes import (
 )
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedMemory, ResumedTurn
+from memory.services.resume.given import gives
 from memory.services.resume.items import NOTES, PacketItem, PacketSection, Position, memory_fields, short_line
 from memory.services.resume.settle import settles
 
@@ -68,6 +70,8 @@ INSTRUCTION_WEIGHT = -0.5
 CLOSED_GOAL_WEIGHT = -0.8
 REPEAT_WEIGHT = -2.0
 """Weight of a snippet that later ones repeat with other numbers."""
+LAST_REQUEST_WEIGHT = 2.0
+"""Added for what the user asked for last, which may not be done yet."""
 MIN_CONTENT_WORDS = 3
 """Content words of a plain sentence that names nothing specific; one less in other notes."""
 USER_WEIGHT = 0.4
@@ -94,6 +98,7 @@ NOTE_REASONS: Mapping[NoteKind | None, str] = {
     NoteKind.NEXT_STEP: "a next step",
     NoteKind.QUESTION_OPEN: "a question without an answer",
 }
+_POLITE = re.compile(r"^(?:can|could|would|will) you (?:please )?", re.IGNORECASE)
 RECORDED_REASON = "recorded as such"
 FRESH_REASON = "of the last exchange"
 RELEVANT_REASON = "recalled for the question"
@@ -135,6 +140,7 @@ class Snippet:
     is_instruction: bool = False
     is_of_closed_goal: bool = False
     is_repeat: bool = False
+    is_last_request: bool = False
 
     @property
     def is_pending(self) -> bool:
@@ -173,6 +179,7 @@ def weigh_snippet(snippet: Snippet, context: SentenceContext) -> float:
             speaker_weight(snippet),
             LATE_WEIGHTS.get(snippet.note, 0.0) * recency**2,
             REPEAT_WEIGHT if snippet.is_repeat else 0.0,
+            LAST_REQUEST_WEIGHT if snippet.is_last_request else 0.0,
         )
     )
 
@@ -242,18 +249,33 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
         text = f"{pair.asked} {turns[index].role}: {pair.answer}"
         snippet = snippet_of_turn(turns, index, text, pair.note, number=-1)
         yield replace(snippet, speaker="user" if turns[asked].role == "user" else "", is_answer=True)
+    requested = find_last_request(turns)
     for index, turn in enumerate(turns):
         is_answered = any(last > index for role, last in last_by_role.items() if role != turn.role)
         max_sentences = min(MAX_SENTENCES, max(MIN_TURN_SENTENCES, MAX_TOTAL_SENTENCES // len(turns)))
         sentences = bounded_sentences(turn.text, max_sentences)
         for number, (before, sentence) in enumerate(pairwise(["", *sentences])):
             note = note_kind_by_role(turn.role, sentence)
-            if (index, sentence) in paired or is_uninformative(sentence, note):
+            is_last_request = (index, sentence) == requested
+            if (index, sentence) in paired or (is_uninformative(sentence, note) and not is_last_request):
                 continue
             if note == NoteKind.QUESTION_OPEN and is_answered:
-                continue
+                if not is_last_request:
+                    continue
+                note = None
             snippet = snippet_of_turn(turns, index, sentence, note, number=number)
-            yield replace(snippet, text=(note and prepend_antecedent(sentence, before)) or sentence)
+            text = (note and prepend_antecedent(sentence, before)) or sentence
+            yield replace(snippet, text=text, is_last_request=is_last_request)
+
+
+def find_last_request(turns: Sequence[ResumedTurn]) -> tuple[int, str] | None:
+    """Return the user's last request, "Fix the lexer" or "Can you fix the lexer?", and the index of its turn."""
+    for index in reversed(range(len(turns))):
+        for sentence in reversed(bounded_sentences(turns[index].text) if turns[index].role == "user" else ()):
+            bare = _POLITE.sub("", sentence)
+            if is_instruction(bare.rstrip("? ") if bare != sentence else sentence) and content_words(sentence):
+                return index, sentence
+    return None
 
 
 def items_of_turns(turns: Sequence[ResumedTurn], context: SentenceContext) -> list[PacketItem]:
@@ -314,7 +336,7 @@ def note_kind_by_role(role: str, sentence: str) -> NoteKind | None:
 
 def is_uninformative(sentence: str, note: NoteKind | None) -> bool:
     """Return True for a sentence of few content words that names nothing specific."""
-    if note is None and settles(sentence):
+    if note is None and (settles(sentence) or gives(sentence)):
         return False
     min_words = MIN_CONTENT_WORDS if note in (None, NoteKind.NEXT_STEP) else MIN_CONTENT_WORDS - 1
     return len(content_words(sentence)) < min_words and not specific_terms(sentence)

@@ -39,6 +39,16 @@ from tests.properties import examples
         ("The alarm should be an error by then.", ""),
         ("The drain failed, I will repeat it.", "failed"),
         ("What is up with the roses?", ""),
+        ("Fixed the TypeScript error; the build passes.", "succeeded"),
+        ("Fixed two failing tests.", "succeeded"),
+        ("The crash in login.ts is fixed.", "succeeded"),
+        ("I have not fixed the TypeScript error.", "failed"),
+        ("The error is not fixed.", "failed"),
+        ("Fixed the error, but the tests fail.", "failed"),
+        ("I fixed the config and the build failed.", "failed"),
+        ("The fixed config fails.", "failed"),
+        ("The script I fixed yesterday failed.", "failed"),
+        ("The build failed and the lint error is fixed.", "failed"),
     ],
 )
 def test_the_status_of_a_sentence_respects_negation(sentence: str, status: str) -> None:

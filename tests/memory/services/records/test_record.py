@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -126,6 +126,16 @@ def test_an_open_outcome_is_replaced_and_keeps_its_former_text(owner: Owner) -> 
     assert (done.record.status, done.slots[-1].text) == ("succeeded", "Dry.")
     assert [before["text"] for before in said] == ["Not dry yet.", "Nearly dry."]
     assert done.record.tokens == done.record.raw_tokens == sum(slot.token_count for slot in done.slots)
+
+
+@pytest.mark.parametrize("given", [None, NOW + timedelta(minutes=20)], ids=["no time", "a time"])
+def test_a_replaced_outcome_has_the_time_of_its_report(owner: Owner, given: datetime | None) -> None:
+    record = add_record(owner, slots=OPEN).record
+
+    done = add(owner, record, outcome("succeeded", "Dry."), event_time=given)
+
+    assert [slot.event_time for slot in done.slots] == [NOW, given or LATER]
+    assert TurnSlot.objects.get(slot="outcome").event_time == (given or LATER)
 
 
 def test_of_former_texts_of_an_open_outcome_the_latest_are_kept(owner: Owner) -> None:

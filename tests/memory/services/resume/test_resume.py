@@ -17,6 +17,7 @@ from memory.reasoning import ReasoningTier
 from memory.retrieval.resume import ResumedMemory
 from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from memory.services.profiles import ProfileChanges, write_profile
+from memory.services.records.record import RecordDraft, add_slots, prepare_record
 from memory.services.resume.items import EPOCH, NOTES, PacketItem, PacketSection
 from memory.services.resume.pack import HEADINGS, render_packet
 from memory.services.resume.resume import (
@@ -31,7 +32,7 @@ from memory.services.resume.resume import (
 from memory.services.resume.snippets import Snippet, mark_repeats
 from memory.tokens import estimate_tokens
 from tests.memory.audits import written_reads
-from tests.memory.episodes import NOW
+from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim, finish
 from tests.memory.records import add_record
 from tests.memory.turns import say, turn
@@ -101,6 +102,19 @@ def test_recorded_slots_are_shown_in_their_sections(owner: Owner) -> None:
     assert "Plant them by the wall." in text
 
 
+@pytest.mark.parametrize("status", ["failed", "succeeded"])
+def test_an_outcome_that_is_reported_late_is_the_last_one(owner: Owner, status: str) -> None:
+    run = Slots(action=Action(text="Dug the hole."), outcome=Outcome(status="open", text="The hole is half as deep."))
+    record = add_record(owner, slots=run, event_time=NOW - timedelta(hours=3)).record
+    add_record(owner, event_time=NOW - timedelta(hours=2))
+    outcome = Outcome(status=status, text="The hole is full of water.")
+    late = RecordDraft(slots=Slots(outcome=outcome), event_time=NOW - timedelta(hours=1))
+
+    add_slots(owner, record.id, prepare_record(owner, late, now=NOW), embedded=NOTHING, now=NOW)
+
+    assert f"[Last Outcome]\n- {status}: The hole is full of water." in resume_packet(owner).text
+
+
 def test_turns_without_records_fill_the_sections(owner: Owner) -> None:
     stored = ("Never cut the old rose.", "We go with the red roses.", "I am waiting for the spade of Ana.")
     say(owner, *(turn(each) for each in stored))
@@ -127,6 +141,14 @@ def test_orders_that_are_carried_out_are_no_decisions_and_what_is_said_to_be_ope
     decided = [item.text for item in packet.items if item.item_type == "decision"]
     assert decided == ["Use batches of 500."]
     assert [item.text for item in packet.items_in(PacketSection.OPEN_ENDS)] == ["CHF rounding is still open."]
+
+
+@pytest.mark.parametrize("request_text", ["Fix the lexer.", "Deploy the parser.", "Can you fix the lexer?"])
+def test_the_last_request_is_shown_whatever_its_length(owner: Owner, request_text: str) -> None:
+    earlier = turn("Feed the cat."), turn("Done.", role="assistant")
+    say(owner, *earlier, turn(request_text), turn("I am on it.", role="assistant"), turn("Thanks."))
+
+    assert [item.text for item in resume_packet(owner).items_in(PacketSection.EVIDENCE)] == [request_text]
 
 
 def test_a_retracted_decision_is_left_out(owner: Owner) -> None:

@@ -9,8 +9,9 @@ import pytest
 from memory.extraction.work_notes import NoteKind
 from memory.services.resume.items import EPOCH, NOTES, PacketItem, PacketSection
 from memory.services.resume.retract import drop_retracted
-from memory.services.resume.snippets import RECORDED_REASON
+from memory.services.resume.snippets import RECORDED_REASON, SentenceContext, items_of_turns
 from memory_project.ids import uuid7
+from tests.memory.services.resume.test_last_outcome import make_turns
 
 
 def make_item(number: int, text: str, note: NoteKind = NoteKind.DECISION) -> PacketItem:
@@ -122,3 +123,61 @@ def test_an_open_item_is_kept_until_a_result_resolves_it() -> None:
     waits = make_item(0, "Waiting for the new spade.", NoteKind.BLOCKER)
     assert kept_texts(waits, make_item(1, "The new spade has not come yet.", NoteKind.RESULT))[0] == waits.text
     assert waits.text not in kept_texts(waits, make_item(1, "The new spade has come.", NoteKind.RESULT))
+
+
+def texts_kept_of(*said: str) -> list[str]:
+    """Return the sentences of turns that are not retracted."""
+    items = items_of_turns(make_turns(*said), SentenceContext())
+    return [item.text for item in drop_retracted(items)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "later", "is_kept"),
+    [
+        ("Always squash commits.", "Do not squash commits any more.", False),
+        ("Always squash commits.", "btw don't squash any more, use merge commits.", False),
+        ("Always squash commits.", "We no longer squash commits.", False),
+        ("Always squash commits.", "The hooks don't squash commits any more.", True),
+        ("Always use tabs.", "Do not use spaces any more.", True),
+        ("Never push to main.", "Don't push any more today.", True),
+        ("Always test before you push.", "Don't push any more.", True),
+        ("Let's use Kafka for the export.", "On second thought, let's go with RabbitMQ instead.", False),
+        ("Let's paint the fence.", "On second thought, let's go with RabbitMQ instead.", True),
+        ("Let's use Kafka for the export.", "Let's go with RabbitMQ.", True),
+    ],
+)
+def test_a_withdrawn_rule_is_dropped(rule: str, later: str, *, is_kept: bool) -> None:
+    assert (rule in texts_kept_of(f"user: {rule}", f"user: {later}")) is is_kept
+
+
+def test_a_second_thought_takes_back_only_the_choice_that_it_can_mean() -> None:
+    choices = ["Let's use Kafka for the export.", "Let's use Redis for the cache."]
+    said = [f"user: {each}" for each in choices]
+
+    unclear = texts_kept_of(*said, "user: On second thought, let's go with RabbitMQ instead.")
+    clear = texts_kept_of(*said, "user: On second thought, let's go with RabbitMQ for the export instead.")
+
+    assert (unclear[:2], clear[0]) == (choices, choices[1])
+
+
+@pytest.mark.parametrize(
+    ("waits", "later", "is_kept"),
+    [
+        ("I am blocked: I need the client secret from the security team.", "I have the client secret.", False),
+        ("I need the client secret.", "The client secret is in the vault now.", False),
+        ("The release job is blocked by the missing npm token.", "The npm token is in the org secrets.", False),
+        ("I still need 200 GB of disk before I can continue.", "I have freed 300 GB of disk.", False),
+        ("I still need 200 GB of disk before I can continue.", "I have freed 100 GB of disk.", True),
+        ("I am blocked: I need the database password.", "I have the database now.", True),
+        ("I am blocked: I need the database password.", "I do not have the database password yet.", True),
+        ("The release job is blocked by the missing npm token.", "The npm cache is in the org secrets.", True),
+        ("Waiting for the review by Petra.", "Petra approved it.", False),
+        ("Waiting for the review by Petra.", "Petra approved the budget.", True),
+        ("Waiting for the review by Petra.", "Anna approved it.", True),
+        ("We must not touch the orders table until the audit is over.", "The audit is over since this morning.", False),
+        ("We must not touch the orders table until the audit is over.", "The audit is not over since today.", True),
+        ("We must not touch the orders table until the audit is over.", "The audit of the shop is over.", True),
+    ],
+)
+def test_an_open_end_is_dropped_once_there_is_what_it_waits_for(waits: str, later: str, *, is_kept: bool) -> None:
+    assert (waits in texts_kept_of(f"assistant: {waits}", f"user: {later}")) is is_kept
