@@ -29,7 +29,6 @@ from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
     COUNTRIES,
     PERSON_RELATIONS,
-    PLURAL_RELATIONS,
     PROFESSIONS,
     SINGLE_RELATIONS,
     words,
@@ -315,15 +314,6 @@ def replaces_role(new: ClaimReading, old: ClaimReading) -> bool:
     is_role = attribute == "profession" or (attribute.startswith("relation:") and attribute[9:].split()[-1] not in _KIN)
     is_current = new.parts.temporal == old.parts.temporal == Temporal.CURRENT
     return is_role and is_current and differs(new.parts, old.parts)
-
-
-def read_relation(claim: str) -> str:
-    """Return the relation of a claim that names a person or animal: "daughter" of "The user's daughter is Ziva"."""
-    parts = read_claim(claim)
-    if parts is None or not parts.attribute.startswith(("relation:", "only:")) or not parts.value[:1].isupper():
-        return ""
-    relation = parts.attribute.split()[-1].rpartition(":")[2]
-    return relation if relation in PERSON_RELATIONS | PLURAL_RELATIONS | ANIMAL_RELATIONS else ""
 
 
 def replaces_preference(new: str, old: str) -> bool:

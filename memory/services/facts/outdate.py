@@ -23,8 +23,8 @@ from django.db import connection
 
 from memory.audit import record_audit
 from memory.dates import Bound, Tense, find_dates
-from memory.extraction.rules.attributes import read_relation
-from memory.extraction.rules.words import RELATIVES
+from memory.extraction.rules.attributes import read_claim
+from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS, RELATIVES
 from memory.extraction.statement_words import part_about, read_words
 from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
@@ -204,3 +204,12 @@ def end_outdated(owner: Owner, outdated: Sequence[OutdatedFact], *, now: datetim
         weaken_partial_replacements(owner.account_id, [found.turn_id for found in outdated])
         record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[each.id for each in ended])
     return ended
+
+
+def read_relation(claim: str) -> str:
+    """Return the relation of a claim that names a person or animal: "daughter" of "The user's daughter is Ziva"."""
+    parts = read_claim(claim)
+    if parts is None or not parts.attribute.startswith(("relation:", "only:")) or not parts.value[:1].isupper():
+        return ""
+    relation = parts.attribute.split()[-1].rpartition(":")[2]
+    return relation if relation in PERSON_RELATIONS | PLURAL_RELATIONS | ANIMAL_RELATIONS else ""
