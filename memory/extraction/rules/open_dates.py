@@ -20,7 +20,8 @@ _RECURRING = re.compile(
 _PREPOSITION = re.compile(
     r"\b(?:for|of|by|from|to|until|till|since|before|after|around|about|on|in|at) $", re.IGNORECASE
 )
-_WEEKDAY = re.compile(r"(?:on |every |by )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
+_DAY_NAME = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
+_WEEKDAY = re.compile(rf"(?:on |every |by )?{_DAY_NAME.pattern}", re.IGNORECASE)
 _RANGE = re.compile(r"\b(?:from|between)\b.+\b(?:to|and|until|till)\b", re.IGNORECASE)
 _IS_ANNOUNCED = re.compile(r"\b(?:decided|agreed|booked|planned|scheduled|announced|promised)\b")
 _IS_AHEAD = re.compile(r" (?:will|is going to|are going to|(?:is|are) (?:not )?\w+ing) ")
@@ -37,7 +38,7 @@ def date_claim(claim: str, said_at: datetime) -> tuple[str, Temporal, datetime |
         whole, last = with_last_day(claim, at=said_at)
         if last is not None:
             return whole, Temporal.FUTURE, last.end
-    written = write_dates(claim, dates)
+    written = write_dates(claim, dates, is_plan=is_plan)
     is_over = is_past(claim) and not is_plan
     if date is not None and date.bound is Bound.UNTIL and not is_over and not _RECURRING.search(claim):
         whole = f"{claim[: date.begin]}until {date.words.partition(' ')[2]}{claim[date.stop :]}"
@@ -74,12 +75,17 @@ def is_past(claim: str) -> bool:
     return False
 
 
-def write_dates(claim: str, dates: Sequence[DateMention]) -> str:
-    """Return the claim with its dates written out. What may come again stays as it was said, and so do ranges."""
+def write_dates(claim: str, dates: Sequence[DateMention], *, is_plan: bool = False) -> str:
+    """Return the claim with its dates written out. What may come again stays as it was said, and so do ranges.
+
+    A day of the week may come again, unless it is the only one in a plan ("The user is meeting Ana on Friday").
+    """
     if _RANGE.search(claim) or _RECURRING.search(claim):
         return claim
+    is_one_day = is_plan and len(_DAY_NAME.findall(claim)) == 1
     for date in sorted(dates, key=lambda each: -each.begin):
-        if date.bound is Bound.WITHIN and not _WEEKDAY.fullmatch(claim[date.begin : date.stop].strip()):
+        is_weekday = _WEEKDAY.fullmatch(claim[date.begin : date.stop].strip()) is not None
+        if date.bound is Bound.WITHIN and (is_one_day or not is_weekday):
             before = claim[: date.begin]
             written = re.sub(r"^(?:on|in) ", "", date.words) if _PREPOSITION.search(before) else date.words
             claim = f"{before}{written}{claim[date.stop :]}"

@@ -138,7 +138,13 @@ def test_dates_are_written_out_but_for_weekdays_that_may_come_every_week() -> No
     assert open_claims("I weigh parcels every last Friday of the month") == [
         "The user weighs parcels every last Friday of the month"
     ]
-    assert open_claims("my girls hate jogging on Tuesday") == ["The user's girls hate jogging on Tuesday"]
+    for same in (
+        "my girls hate jogging on Tuesday",
+        "my girls are jogging every Tuesday",
+        "my girls are jogging on Tuesdays",
+        "my girls are jogging on Tuesday and Friday",
+    ):
+        assert open_claims(same) == [f"The user's{same[2:]}"]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +159,16 @@ def test_dates_are_written_out_but_for_weekdays_that_may_come_every_week() -> No
             "The server will be upgraded on 3 June at 9pm",
             "The server will be upgraded on 3 June 2023 at 9pm",
             "2023-06-04",
+        ),
+        (
+            "I'm picking up my new glasses on Friday.",
+            "The user is picking up their new glasses on 19 May 2023",
+            "2023-05-20",
+        ),
+        (
+            "I'll pick up my glasses on Friday at 5",
+            "The user will pick up their glasses on 19 May 2023 at 5",
+            "2023-05-20",
         ),
         ("My mum is visiting from 5 to 12 June.", "The user's mum is visiting from 5 to 12 June 2023", "2023-06-13"),
         ("Tom is visiting from 28 May to 3 June.", "Tom is visiting from 28 May to 3 June 2023", "2023-06-04"),
