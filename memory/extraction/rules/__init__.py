@@ -195,7 +195,7 @@ class _Reader:
         known = [each.reading.parts for each in self.earlier if each.reading.parts is not None]
         kin = [(parts.value, type_of_relation(parts.attribute)) for parts in known]
         for name, type_ in (*kin, *((parts.subject, "person") for parts in known if parts.attribute in PERSONAL)):
-            if type_ and is_name(name) and "'s" not in name and not self.names.type_of(name):
+            if type_ and is_name(name) and "'s" not in name and not self.names.is_sure(name):
                 self.names.add(name, type_)
 
     def statements(self, turn: ChunkTurn, text: str) -> Iterator[Statement]:

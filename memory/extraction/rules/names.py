@@ -47,6 +47,9 @@ _HUMAN = (
 _ENDINGS = "|".join(ORGANIZATION_ENDINGS)
 _GREETING = r"(?:Hey|Hi|Hello|Thanks|Thank you|Bye|Goodbye|Congrats|Congratulations|Dear|Welcome back|Good morning)"
 
+_PRESUMED = "presumed person"
+"""Type of a name in a context of people that fits animals as well: "Biscuit turned three"."""
+
 _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (type_, re.compile(pattern))
     for type_, pattern in (
@@ -63,7 +66,7 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             rf"|called) (?P<name>{PERSON})"
         )),
         ("person", rf"\b(?P<name>{PERSON}), (?:who is )?my (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})[,.]"),
-        ("person", rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
+        (_PRESUMED, rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
         ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b(?!')"),
         ("person", rf"^{_GREETING},? (?P<name>{_WORD})(?=[,!.:]| and )"),
         ("person", rf"\b[Mm]y name(?: is|'s) (?P<name>{PERSON})"),
@@ -128,13 +131,14 @@ class Names:
     """The names of a chunk by their normalized forms.
 
     `forms` has the spelling of each name, `aliases` the full name of each short one. `torn` has names that occur in
-    contexts of different types.
+    contexts of different types, `presumed` those of people who may turn out to be animals.
     """
 
     types: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     torn: set[str] = field(default_factory=set)
+    presumed: set[str] = field(default_factory=set)
     speakers: frozenset[str] = frozenset()
 
     def add(self, name: str, type_: str, *, surely: bool = False) -> None:
@@ -142,6 +146,15 @@ class Names:
         key = normalize_name(name)
         if key in self.torn or key in self.aliases or len(self.types) >= MAX_CHUNK_NAMES:
             return
+        if type_ == _PRESUMED:
+            if self.types.get(key) == "animal":
+                return
+            type_ = "person"
+            if key not in self.types:
+                self.presumed.add(key)
+        elif key in self.presumed:
+            self.presumed.discard(key)
+            surely = surely or type_ == "animal"
         if surely or self.types.setdefault(key, type_) == type_:
             self.types[key] = type_
             self.forms.setdefault(key, name)
@@ -151,6 +164,10 @@ class Names:
 
     def type_of(self, name: str) -> str:
         return self.types.get(self._key(name), "")
+
+    def is_sure(self, name: str) -> bool:
+        """Return True for a name with a type that is not only presumed."""
+        return bool(self.type_of(name)) and self._key(name) not in self.presumed
 
     def form_of(self, name: str) -> str:
         """Return the first spelling of a name; for an alias, that of its full name."""
@@ -191,7 +208,7 @@ def collect_names(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
     for turn, text in turns:
         for sentence in split_sentences(text):
             for name, type_ in _contexts_of_names(sentence[:1000]):
-                if type_ == "person" and (full := _short_for(name, speakers - {personal_name(turn)})):
+                if type_ in ("person", _PRESUMED) and (full := _short_for(name, speakers - {personal_name(turn)})):
                     names.aliases[normalize_name(name)] = normalize_name(full)
                 else:
                     names.add(name, type_)

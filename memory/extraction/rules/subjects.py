@@ -73,7 +73,7 @@ class Subject:
     @property
     def person(self) -> str:
         """The name of the person that the subject is; empty for anybody without a known name."""
-        return next((each.name for each in self.names if each.name == self.label), "")
+        return next((each.name for each in self.names if each.name == self.label and each.type != "animal"), "")
 
 
 _ALL = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | GROUP_RELATIONS, key=len, reverse=True))
@@ -166,10 +166,11 @@ def pronoun_of(relation: str) -> str:
 
 def _named(text: str, speaker: Speaker, voice: Voice, names: Names) -> Subject | None:
     match = _PERSON_VERB.fullmatch(text)
-    if match is None or names.type_of(match["name"]) != "person":
+    type_ = names.type_of(match["name"]) if match else ""
+    if match is None or type_ not in ("person", "animal"):
         return None
     name = names.form_of(match["name"])
     if name == speaker.person:
         return None
-    named = (NamedThing(name=name, type="person"),)
+    named = (NamedThing(name=name, type=type_),)
     return Subject(label=name, rest=match["rest"], voice=voice, names=named, is_third=True)

@@ -168,3 +168,12 @@ def test_at_most_two_hundred_entities_are_extracted() -> None:
     )
 
     assert len(said(text).entities) <= 200
+
+
+@pytest.mark.parametrize("who", ["dog", "son"])
+def test_somebody_who_turns_an_age_is_an_animal_if_it_was_named_as_one(who: str) -> None:
+    facts = said(f"My {who} Biscuit is two years old.", "Biscuit turned three yesterday.")
+
+    [old] = [fact.number for fact in facts.facts if fact.claim == "Biscuit is 2 years old"]
+    assert [fact.contradicts for fact in facts.facts if fact.claim == "Biscuit is 3 years old"] == [(old,)]
+    assert [each.type for each in facts.entities] == ["animal" if who == "dog" else "person"]

@@ -55,6 +55,7 @@ def current(owner: Owner) -> list[str]:
         ("I live in Lisbon.", "Actually, it's Porto, not Lisbon.", "The user lives in Lisbon"),
         ("I live in Lisbon.", "No wait, I live in Porto.", "The user lives in Lisbon"),
         ("My sister lives in Porto.", "My sister has moved to Lisbon.", "The user's sister lives in Porto"),
+        ("Our dog Biscuit is two years old.", "Biscuit turned three yesterday.", "Biscuit is 2 years old"),
         ("My colleague Ben lives in Berlin.", "Ben has moved to Munich.", "Ben lives in Berlin"),
         (
             "The release is on 4 December.",
