@@ -2,8 +2,8 @@
 
 A file of judged talk has a line `@ ID KIND NAME TIME` for each conversation, then a line `U: …` or `A: …` for each turn
 of the user or the assistant. After a user's turn, a line for each claim that a reader judged: `+ claim` if it says what
-the user said, is understood alone and is of use a month later, `- claim` if it does not or is not, `~ claim` if it is
-right, but of the moment.
+the user said, is understood alone and is of use a month later, `- claim` if it is wrong or not understood, `~ claim`
+if it is right, but of the moment.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,12 +40,12 @@ FOLDS = 6
 class JudgedTalk:
     """The claims of a file that a reader judged, with a row of `features_of` for each.
 
-    `turns` is the number of the users' turns, `unread` that of the claims without a verdict, which teach nothing.
+    `turns` is the number of the users' turns, `unjudged` that of the claims without a verdict, which teach nothing.
     """
 
     file: str
     turns: int
-    unread: int
+    unjudged: int
     claims: list[str]
     by_rule: NDArray[np.bool_]
     features: Numbers
@@ -64,7 +64,7 @@ class WorthFigures:
     by_rule: bool
     is_held_out: bool
     turns: int
-    unread: int
+    unjudged: int
     claims: int
     good: int
     auroc: float
@@ -88,7 +88,7 @@ def read_judged(path: Path) -> JudgedTalk:
     return JudgedTalk(
         file=path.stem,
         turns=turns,
-        unread=found - len(claims),
+        unjudged=found - len(claims),
         claims=[claim.claim for claim in claims],
         by_rule=np.array([claim.attribute != OPEN for claim in claims]),
         features=features_of(claims),
@@ -167,7 +167,7 @@ def _judge(file: JudgedTalk, worth: Numbers, *, by_rule: bool, is_held_out: bool
         by_rule=by_rule,
         is_held_out=is_held_out,
         turns=file.turns,
-        unread=file.unread,
+        unjudged=file.unjudged,
         claims=len(worth),
         good=int(good.sum()),
         auroc=float(((pairs > 0) + 0.5 * (pairs == 0)).mean()) if pairs.size else 0.0,

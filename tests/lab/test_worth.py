@@ -48,7 +48,7 @@ def test_claims_have_the_verdicts_of_their_turn_and_others_are_counted(tmp_path:
         "The user's tutor wants every figure in blue or orange": 1,
     }
     # one claim is about a cat
-    assert (judged.turns, judged.unread) == (2, 1)
+    assert (judged.turns, judged.unjudged) == (2, 1)
 
 
 def test_each_file_is_judged_once_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

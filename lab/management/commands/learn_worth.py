@@ -114,7 +114,7 @@ def render_figures(figures: Sequence[WorthFigures]) -> Iterator[RenderableType]:
     )
     table = open_table("Claims that are worth keeping", *columns)
     for each in figures:
-        counts = map(str, (each.turns, each.unread, each.claims, each.good))
+        counts = map(str, (each.turns, each.unjudged, each.claims, each.good))
         weights = "held out" if each.is_held_out else "fitted"
         share = f"{each.right} ({each.right / each.kept:.0%})" if each.kept else "0"
         source = "by rules" if each.by_rule else "own words"

@@ -143,7 +143,7 @@ def find_rethought(items: Sequence[PacketItem]) -> Iterator[Retraction]:
         if not _RETHINKS.search(later.text):
             continue
         recent = [(each, was) for each, was in choices if is_recent_choice(each, later)]
-        about = content_words(chosen["rest"]) - {"instea"}
+        about = content_words(chosen["rest"]) - content_words("instead")
         related = [each for each, was in recent if content_words(was["rest"]) & about]
         candidates = related or [each for each, _ in recent]
         if len(candidates) == 1:
