@@ -1,6 +1,6 @@
 """The worth of claims: how likely a claim is right, understood alone and of use a month later, from 0 to 1.
 
-"The user gets up at five since January" is worth keeping; "The user is done for today" is of the moment; "The user pays
+"The user works from home on Fridays" is worth keeping; "The user is done for today" is of the moment; "The user pays
 8250 each" has lost what it is about. No grammar tells them apart. A logistic regression does: over the claim's vector
 by the bundled model, a few features of its words and of its sentence, whether a rule has read it, and the products of
 each two of these numbers, for which the vector is reduced to its main directions. It was learned from the verdicts of

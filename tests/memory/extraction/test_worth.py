@@ -93,6 +93,13 @@ def test_a_claim_in_the_speakers_own_words_is_kept_if_it_is_worth_it() -> None:
     assert kept(said) == ["The user never deploys to prod after 3pm, house rule since January"]
 
 
+def test_what_else_a_turn_says_changes_no_verdict() -> None:
+    talk = "The bus was late again and I read half a chapter. My tea is cold now. " * 3
+    said = "I work from home on Fridays."
+    assert set(kept(said)) <= set(kept(f"{talk}{said} {talk}"))
+    assert kept(said)
+
+
 def test_a_claim_of_a_rule_is_dropped_if_it_is_not_worth_it() -> None:
     text = "The staging db runs on pg 15."
     assert kept(text, keeps=["The staging db runs on pg 15"]) == ["The staging db runs on pg 15"]
