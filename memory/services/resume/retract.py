@@ -121,14 +121,14 @@ def find_changed(items: Sequence[PacketItem]) -> Iterator[Retraction]:
 def find_settled(items: Sequence[PacketItem]) -> Iterator[Retraction]:
     """Return the rules, decisions and open ends that a later sentence settles or withdraws, or gives what they need."""
     of_turns = [each for each in items if each.item_type in SETTLED_TYPES and each.position[0] == NOTES]
-    for may_settle, settles_other in (
+    for may_close, closes_other in (
         (settles, settles_item),
         (withdrawn_words, withdraws_item),
         (gives, gives_wanted),
     ):
-        settling = [each for each in items if may_settle(each.text)][:MAX_COMPARED_ITEMS]
-        for item in of_turns if settling else ():
-            later = next((each for each in settling if settles_other(each, item)), None)
+        closing = [each for each in items if may_close(each.text)][:MAX_COMPARED_ITEMS]
+        for item in of_turns if closing else ():
+            later = next((each for each in closing if closes_other(each, item)), None)
             if later is not None:
                 yield item, later
 
