@@ -110,7 +110,7 @@ def _read_conversations(path: Path) -> Iterator[tuple[list[ChunkTurn], dict[tupl
             role = "user" if line[0] == "U" else "assistant"
             at = begun + timedelta(minutes=len(turns))
             turns.append(ChunkTurn(index=len(turns), role=role, speaker=role, text=line[3:], timestamp=at))
-        elif line.startswith(VERDICTS) and turns:
+        elif line.startswith(VERDICTS) and turns and turns[-1].role == "user":
             verdicts[len(turns) - 1, line[2:]] = line.startswith(GOOD)
         elif line.strip():
             raise ValueError(f"{path}, line {number} begins with none of '@ ', 'U: ', 'A: ', '+ ', '- ' and '~ '")

@@ -69,6 +69,13 @@ def test_anything_else_is_refused_with_its_line(tmp_path: Path, line: str) -> No
         run("learn_worth", path)
 
 
+def test_a_verdict_on_what_the_assistant_said_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_text(f"{TALK.strip()}\n+ ok\n", encoding="utf-8")
+    with pytest.raises(CommandError, match=f"line {len(TALK.strip().splitlines()) + 1}"):
+        run("learn_worth", path)
+
+
 def test_talk_without_both_sorts_teaches_nothing(tmp_path: Path) -> None:
     path = tmp_path / "talk.txt"
     path.write_text("@ a-1 chat Ana 2026-03-04T18:20\nU: hello\nA: ok\n", encoding="utf-8")
