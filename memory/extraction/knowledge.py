@@ -26,9 +26,7 @@ RELATIONSHIP_TYPES = ("RELATED_TO", "PART_OF", "LOCATED_IN", "WORKS_FOR", "KNOWS
 
 ENTITY_TYPES = ("person", "organization", "place", "product", "event", "animal", "work", "concept")
 """The types of entities that extractors distinguish. Clients may store any type."""
-
 RELATIONSHIP_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
-
 MAX_EXTRACTED_ITEMS = 200
 """Entities, facts, relationships and preferences that are kept of an extraction, of each."""
 MAX_ITEM_PARTS = 20
@@ -64,6 +62,8 @@ class Chunk:
     turns: Sequence[ChunkTurn]
     before: Sequence[ChunkTurn] = ()
     known: Sequence[KnownFact] = ()
+    replacing: frozenset[int] = frozenset()
+    """Indexes of new turns that probably replace a statement of which a fact is known."""
 
     @property
     def indexes(self) -> frozenset[int]:
@@ -99,6 +99,10 @@ class ExtractedFact:
     contradicts: tuple[int, ...] = ()
     corrects: tuple[int, ...] = ()
     evidence: tuple[int, ...]
+
+    @property
+    def identity(self) -> Hashable:
+        return normalize_claim(self.claim), self.valid_from, self.valid_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +216,8 @@ class ExtractionCheck:
             if is_free and wording.is_name(alias) and self._ground.names(alias, entity.evidence):
                 aliases[key] = alias
         text = entity.description
-        is_supported = self.is_supported(text, entity.evidence)
-        is_described = is_supported and wording.is_text(text, wording.MAX_EXTRACTED_CLAIM_CHARACTERS)
+        is_text = wording.is_text(text, wording.MAX_EXTRACTED_CLAIM_CHARACTERS)
+        is_described = is_text and self.is_supported(text, entity.evidence)
         self.dropped["alias"] += len(entity.aliases) - len(aliases)
         self.dropped["description"] += bool(text) and not is_described
         self._names |= dict.fromkeys(aliases, entity.name)
@@ -222,10 +226,7 @@ class ExtractionCheck:
 
     def keep_facts(self, facts: Iterable[ExtractedFact]) -> tuple[ExtractedFact, ...]:
         kept = []
-        tidy = map(self.tidy_fact, facts)
-        for fact in self.keep(
-            tidy, self.fact_fault, lambda fact: (normalize_claim(fact.claim), fact.valid_from, fact.valid_to)
-        ):
+        for fact in self.keep(map(self.tidy_fact, facts), self.fact_fault, lambda fact: fact.identity):
             self._claims[fact.number] = fold_text(fact.claim)
             kept.append(fact)
         return tuple(kept)
@@ -343,9 +344,8 @@ def label_fault(fact: ExtractedFact) -> str:
     if fact.temporal not in Temporal.values:
         return "temporal"
     times = [time for time in (fact.valid_from, fact.valid_to) if time is not None]
-    if not all(time.utcoffset() is not None and 2 <= time.year <= 9998 for time in times):
-        return "time"
-    return "" if times == sorted(set(times)) else "time"
+    are_possible = all(time.utcoffset() is not None and 2 <= time.year <= 9998 for time in times)
+    return "" if are_possible and times == sorted(set(times)) else "time"
 
 
 def check_extraction(extraction: Extraction, chunk: Chunk) -> Extraction:

@@ -74,7 +74,7 @@ from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import Speaker, speaker_of
 from memory.extraction.rules.takebacks import take_back
 from memory.extraction.rules.trivia import is_task, is_trivial
-from memory.extraction.rules.verdicts import MAX_JUDGED, WORTH_FLOOR, may_be_momentary
+from memory.extraction.rules.verdicts import MAX_JUDGED, least_worth, may_be_momentary
 from memory.extraction.rules.work import read_work
 from memory.identity import normalize_name
 from memory.models.facts import Certainty
@@ -101,7 +101,7 @@ class RuleExtractor:
             judged = reader.claims_to_judge()
             worth = self._worth_of(judged)
             for statement, value in zip(judged, worth, strict=True):
-                reader.apply_verdict(statement, is_kept=value >= WORTH_FLOOR)
+                reader.apply_verdict(statement, is_kept=value >= least_worth(statement, chunk))
         return check_extraction(reader.extraction(), chunk)
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+from memory.extraction.knowledge import Chunk
 from memory.extraction.rules.quantities import read_quantity
 from memory.extraction.rules.statements import Statement, is_single
 
@@ -9,6 +10,8 @@ MAX_JUDGED = 300
 """Claims of one chunk whose worth is judged."""
 WORTH_FLOOR = 0.5
 """Worth from which a claim is kept."""
+REPLACING_FLOOR = 0.1
+"""Worth from which a claim is kept of a turn that replaces what is known: "The landlord called the party off"."""
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
 """Attributes whose claims are always worth keeping, as those of most attributes of one value are."""
 _OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version"])
@@ -21,6 +24,11 @@ _SETTING = re.compile(
 of what, but who works on one program knows, and a later value needs the earlier one to replace."""
 _CHANGED = re.compile(r"\b(?:moved|postponed|pushed|changed|delayed|rescheduled|now|instead)\b")
 """Words of a claim that replaces another one, whether or not that one is known."""
+
+
+def least_worth(statement: Statement, chunk: Chunk) -> float:
+    """Return the worth from which a claim is kept."""
+    return REPLACING_FLOOR if statement.turn in chunk.replacing else WORTH_FLOOR
 
 
 def may_be_momentary(statement: Statement) -> bool:

@@ -31,10 +31,11 @@ from memory.extraction.knowledge import Chunk, ChunkTurn, Extraction, Extractor,
 from memory.extraction.model_extractor import knowledge_extractor
 from memory.extraction.orders import gives_orders
 from memory.identity import name_digest
-from memory.models import Conversation, EntityName, Fact, Link, Turn
+from memory.models import Conversation, EntityName, Fact, Kind, Link, Turn
 from memory.owner import Owner
 from memory.providers.digests import cut_message, how_many_fit
 from memory.providers.language_models import Usage
+from memory.scoring import PROBABLE_REPLACEMENT
 from memory.services.conversations.lifecycle import lock_visible_conversation
 from memory.services.conversations.queue import (
     EXTRACTION,
@@ -62,7 +63,7 @@ from memory.services.extraction.outcomes import ExtractionInput, ItemCounts, cou
 from memory.services.extraction.store import extraction_texts, store_extractions
 from memory.services.facts.review import NAMELESS_USER
 from memory.services.facts.store import visible_facts
-from memory.services.memories.links import ABOUT
+from memory.services.memories.links import ABOUT, DERIVED_FROM, REPLACES
 from memory.services.operations.usage import keep_usage
 from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced
@@ -154,7 +155,14 @@ def read_extraction_work(claim: Claim) -> ExtractionWork:
         start=start,
         stop=claim.target if following is None else following.index,
         turns=turns,
-        chunks=list(cut_into_chunks(turns, before=before, known=list(facts.values()))),
+        chunks=list(
+            cut_into_chunks(
+                turns,
+                before=before,
+                known=list(facts.values()),
+                replacing=find_replacing_turns(owner.account_id, turns),
+            )
+        ),
         known=dict(enumerate(facts, 1)),
         now=claim.now,
     )
@@ -200,14 +208,26 @@ def build_chunk_turn(turn: Turn, text: str | None = None) -> ChunkTurn:
 
 
 def cut_into_chunks(
-    turns: Sequence[Turn], *, before: Sequence[ChunkTurn], known: Sequence[KnownFact]
+    turns: Sequence[Turn], *, before: Sequence[ChunkTurn], known: Sequence[KnownFact], replacing: frozenset[int]
 ) -> Iterator[Chunk]:
     """Yield one chunk of all turns; a single turn that does not fit is cut, and each piece becomes a chunk."""
+    whole = Chunk(turns=[build_chunk_turn(turn) for turn in turns], before=before, known=known, replacing=replacing)
     if len(turns) == 1:
         for piece in cut_message(message_of_turn(turns[0]), max_tokens=conf.EXTRACTION_INPUT_TOKENS):
-            yield Chunk(turns=[build_chunk_turn(turns[0], piece.content)], before=before, known=known)
+            yield replace(whole, turns=[build_chunk_turn(turns[0], piece.content)])
     elif turns:
-        yield Chunk(turns=[build_chunk_turn(turn) for turn in turns], before=before, known=known)
+        yield whole
+
+
+def find_replacing_turns(account_id: UUID, turns: Sequence[Turn]) -> frozenset[int]:
+    """Return the indexes of the turns that probably replace a statement of which a fact was learned. One statement."""
+    facts = Link.objects.filter(
+        account_id=account_id, target_id=OuterRef("target_id"), type=DERIVED_FROM, source__kind=Kind.FACT
+    )
+    links = Link.objects.filter(account_id=account_id, type=REPLACES, source_id__in=[turn.id for turn in turns])
+    probable = links.filter(Exists(facts), weight__gte=PROBABLE_REPLACEMENT)
+    found = set(probable.values_list("source_id", flat=True)) if turns else set()
+    return frozenset(turn.index for turn in turns if turn.id in found)
 
 
 def find_known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> dict[UUID, KnownFact]:

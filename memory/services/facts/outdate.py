@@ -1,13 +1,14 @@
-"""Ending facts whose statement was surely replaced, where nothing could be learned from what replaced it.
+"""Ending facts whose statement was replaced, where the claims of both do not contradict each other.
 
 "Piano is on Mondays at 4" teaches a fact; the rules do not understand "piano got bumped to thurs, same hour", but the
-two statements are compared, and a REPLACES link says how probably the later one replaces the earlier one. The fact ends
-when the later statement was made, and the turn that made it SUPERSEDES the fact.
+two statements are compared, and a REPLACES link says how probably the later one replaces the earlier one. If that and
+the claim make it probable (`extraction.fact_endings`), the fact ends when the later statement was made. The turn that
+made it SUPERSEDES the fact, and replaces the earlier turn at least as probably.
 
 Only what rests on the earlier statement alone ends: an extracted fact without further evidence, learned from a short
 turn, and replaced by the same speaker, who does not far more surely replace another statement with it; what was only
-answered to the earlier one is none. Of "I work at Globex, parking costs 40 euros" the fact of Globex ends if the later
-statement speaks more of Globex than of parking. It happens when either of the two turns is extracted,
+answered to the earlier one is none. Of "I work at Globex, parking costs 40 euros" the fact of Globex ends unless the
+later statement speaks more of parking than of Globex. It happens when either of the two turns is extracted,
 or by the job `find_contradictions` where they got their vectors later, in accounts that prefer new facts. A fact that
 ended so is learned again once somebody says it again, and stays ended if the turn that replaced it is erased.
 """
@@ -23,27 +24,21 @@ from django.db import connection
 
 from memory.audit import record_audit
 from memory.dates import Bound, Tense, find_dates
-from memory.extraction.rules.attributes import read_claim
-from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS, RELATIVES
-from memory.extraction.statement_words import part_about, read_words
+from memory.extraction.fact_endings import ENDING_FLOOR, FactEnding, ending_probability
+from memory.extraction.statement_words import read_words
 from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
-from memory.scoring import COMPETING_MARGIN, MAX_STATEMENT_CHARACTERS, SURE_REPLACEMENT
+from memory.scoring import COMPETING_MARGIN, MAX_STATEMENT_CHARACTERS, POSSIBLE_REPLACEMENT
 from memory.services.facts.contradict import find_policy
 from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.store import next_belief_at
 from memory.services.facts.supersede import close_fact
-from memory.services.memories.links import DERIVED_FROM, SUPERSEDES, NewLink, insert_links
-from memory.services.replaced_evidence import weaken_partial_replacements
+from memory.services.memories.links import DERIVED_FROM, REPLACES, SUPERSEDES, NewLink, insert_links
+from memory.services.replaced_evidence import add_links, weaken_partial_replacements
 
-FIND_OUTDATED = """
-SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, fact.text, older.text, newer.text,
-    EXISTS (
-        SELECT FROM memory_links AS learned JOIN memories AS other
-            ON other.account_id = %(account_id)s AND other.id = learned.source_id AND other.kind = 'fact'
-        WHERE learned.account_id = %(account_id)s AND learned.type = 'DERIVED_FROM' AND learned.target_id = newer.id
-    ),
+FIND_REPLACED = """
+SELECT fact.id, newer.id, older.id, newer.event_time, fact.text, older.text, newer.text, link.weight,
     ARRAY (
         SELECT other.text FROM memory_links AS also JOIN memories AS other
             ON other.account_id = %(account_id)s AND other.id = also.source_id
@@ -56,7 +51,7 @@ JOIN memories AS older ON older.account_id = %(account_id)s AND older.id = link.
 JOIN memory_links AS derived ON derived.account_id = %(account_id)s AND derived.type = 'DERIVED_FROM'
     AND derived.target_id = older.id
 JOIN memories AS fact ON fact.account_id = %(account_id)s AND fact.id = derived.source_id AND fact.kind = 'fact'
-WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weight >= %(sure)s
+WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weight >= %(least)s
     AND (link.source_id = ANY(%(turn_ids)s::uuid[]) OR link.target_id = ANY(%(turn_ids)s::uuid[]))
     AND newer.role = older.role AND newer.name IS NOT DISTINCT FROM older.name
     AND newer.user_id = older.user_id AND newer.channel = older.channel AND newer.event_time > older.event_time
@@ -80,7 +75,7 @@ WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weigh
         SELECT FROM memory_links AS also WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM'
             AND also.source_id = fact.id AND also.target_id <> older.id
     )
-ORDER BY fact.id, newer.event_time, newer.id"""
+ORDER BY newer.event_time, newer.id, fact.id"""
 
 
 IS_TO_COME = re.compile(
@@ -89,24 +84,28 @@ IS_TO_COME = re.compile(
 )
 """Words of a statement about what is to come, if it names a day to come."""
 BEGINNINGS = frozenset({Bound.WITHIN, Bound.SINCE})
-MOST_UNTOLD_WORDS = 1
-"""Content words of a statement that the claim learned from it may lack, whatever the later statement speaks of."""
 
 
 class OutdatedFact(NamedTuple):
-    """A fact whose statement was replaced, the first turn that did so, when it was said, and how probable this is."""
+    """A fact and a later turn that may end it, the turn it was learned from, and how surely that one was replaced."""
 
     fact_id: UUID
     turn_id: UUID
+    older_id: UUID
     said_at: datetime
-    probability: float
     claim: str
     statement: str
     replacing: str
-    teaches: bool
-    """True if a fact was learned from the later statement."""
+    weight: float
     others: Sequence[str] = ()
     """The claims of other facts that the earlier statement taught."""
+
+    @property
+    def probability(self) -> float:
+        """The probability that the fact ends: 0 where the later statement speaks of something else that was said."""
+        if not self.is_what_was_replaced:
+            return 0.0
+        return ending_probability(FactEnding(self.claim, self.statement, self.replacing, self.weight))
 
     @property
     def ends_at(self) -> datetime:
@@ -121,43 +120,43 @@ class OutdatedFact(NamedTuple):
 
     @property
     def is_what_was_replaced(self) -> bool:
-        """Return True if the later statement replaces what the claim says, and not another part of the earlier one.
+        """Return False if the later statement speaks more of another part of the earlier one than of what is claimed.
 
-        The claim says it all, or the later statement speaks more of the claim than of all else. Where that one teaches
-        a fact and names no change ("The budget of Heron is 240,000" after "Heron is written in Java"), nothing ends:
-        the two facts were compared, and both hold. News of somebody does not change who it is: that the user's daughter
-        is Ziva stays true when she starts school. Of a role or a partner it ends what a statement says of nothing else.
+        Of several facts it has to speak more of this one: a name that is common to all does not tell which is meant.
         """
-        if self.teaches and not part_about(read_words(self.statement), read_words(self.replacing)).has_change:
-            return False
-        said, claimed = read_words(self.statement).content, read_words(self.claim).content
-        untold = said - claimed
-        if (relation := read_relation(self.claim)) and (untold or relation in RELATIVES):
-            return False
-        if not self.others and len(untold) <= MOST_UNTOLD_WORDS:
-            return True
-        # a name that is common to all of its facts does not tell which of them is meant
+        claimed, replacing = read_words(self.claim).content, read_words(self.replacing).content
+        untold = read_words(self.statement).content - claimed
         own = claimed.difference(*(read_words(other).content for other in self.others))
-        replacing = read_words(self.replacing).content
-        return len(replacing & own) > len(replacing & untold)
+        return len(replacing & own) - len(replacing & untold) >= bool(self.others)
 
 
-def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact]:
-    """Return the believed facts that end because of these turns, or because of what replaced them. One statement."""
+def find_replaced_facts(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact]:
+    """Return the believed facts that may end because of these turns, or because of what may replace them.
+
+    A fact comes once for each turn that may end it, the earliest of them first. One statement.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
-            FIND_OUTDATED,
+            FIND_REPLACED,
             {
                 "account_id": owner.account_id,
                 "turn_ids": list(turn_ids),
-                "sure": SURE_REPLACEMENT,
+                "least": POSSIBLE_REPLACEMENT,
                 "margin": COMPETING_MARGIN,
                 "characters": MAX_STATEMENT_CHARACTERS,
                 "source": EXTRACTED_SOURCE,
             },
         )
-        found = [OutdatedFact._make(row) for row in cursor.fetchall()]
-    return [each for each in found if each.is_what_was_replaced]
+        return [OutdatedFact._make(row) for row in cursor.fetchall()]
+
+
+def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact]:
+    """Return the believed facts that end because of these turns, or because of what replaced them, each once."""
+    outdated: dict[UUID, OutdatedFact] = {}
+    for found in find_replaced_facts(owner, turn_ids):
+        if found.fact_id not in outdated and found.probability >= ENDING_FLOOR:
+            outdated[found.fact_id] = found
+    return list(outdated.values())
 
 
 def find_outdated_among(facts: Sequence[Fact]) -> list[Fact]:
@@ -201,15 +200,13 @@ def end_outdated(owner: Owner, outdated: Sequence[OutdatedFact], *, now: datetim
             ended.append(each)
     if ended:
         insert_links(owner.account_id, links)
+        add_links(
+            owner.account_id,
+            [
+                NewLink(source_id=each.turn_id, type=REPLACES, target_id=each.older_id, weight=each.probability)
+                for each in outdated
+            ],
+        )
         weaken_partial_replacements(owner.account_id, [found.turn_id for found in outdated])
         record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[each.id for each in ended])
     return ended
-
-
-def read_relation(claim: str) -> str:
-    """Return the relation of a claim that names a person or animal: "daughter" of "The user's daughter is Ziva"."""
-    parts = read_claim(claim)
-    if parts is None or not parts.attribute.startswith(("relation:", "only:")) or not parts.value[:1].isupper():
-        return ""
-    relation = parts.attribute.split()[-1].rpartition(":")[2]
-    return relation if relation in PERSON_RELATIONS | PLURAL_RELATIONS | ANIMAL_RELATIONS else ""

@@ -11,7 +11,7 @@ from django.db import connection
 
 from memory.models import Fact, Link, Turn
 from memory.owner import Owner
-from memory.scoring import SURE_REPLACEMENT
+from memory.scoring import POSSIBLE_REPLACEMENT, SURE_REPLACEMENT
 from memory.services.embedding.queue import embed_pending
 from memory.services.extraction.extract import extract_due
 from memory.services.facts.store import visible_facts
@@ -308,3 +308,18 @@ def test_a_gym_and_a_migration_end_no_job_and_no_home(user: Owner) -> None:
 
     held = Fact.objects.filter(text__in=["The user works at Brightwave", "The user lives in Porto"])
     assert [fact.valid_to for fact in held] == [None, None]
+
+
+@pytest.mark.parametrize(("weight", "kept"), [(SURE_REPLACEMENT, True), (POSSIBLE_REPLACEMENT, False)])
+def test_what_replaces_something_known_is_kept_where_it_would_be_worth_little_alone(
+    user: Owner, weight: float, *, kept: bool
+) -> None:
+    extract_sentences(user, "I get the Guardian every morning.", days=0)
+    later = "I've swapped our paper for the Times, Margaret likes the crossword."
+    say_sentences(user, later, name="", conversation_id="day-9", at=TURN_TIME + timedelta(days=9))
+    older, newer = Turn.objects.order_by("event_time")
+    insert_links(user.account_id, [NewLink(source_id=newer.id, type=REPLACES, target_id=older.id, weight=weight)])
+
+    extract_all(NOW)
+
+    assert any("for the Times" in claim for claim in current(user)) is kept

@@ -1,17 +1,19 @@
 """Facts end when their statement was surely replaced, also where nothing is learned from what replaced it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
+from memory.extraction.fact_endings import ENDING_FLOOR
 from memory.maintenance import Batch
 from memory.maintenance.fact_jobs import find_contradictions
-from memory.models import Account, Conversation, Fact, Turn
+from memory.models import Account, Conversation, Fact, Link, Turn
 from memory.owner import Owner
-from memory.scoring import SURE_REPLACEMENT
+from memory.scoring import POSSIBLE_REPLACEMENT, SURE_REPLACEMENT
 from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.outdate import OutdatedFact
 from memory.services.facts.store import read_visible_history
@@ -78,7 +80,7 @@ def test_it_ends_too_where_the_earlier_statement_is_extracted_last(user: Owner) 
 @pytest.mark.parametrize(
     ("earlier", "later", "name", "weight"),
     [
-        pytest.param([EARLIER], LATER, "", SURE_REPLACEMENT - 0.01, id="probably replaced"),
+        pytest.param([EARLIER], LATER, "", POSSIBLE_REPLACEMENT, id="hardly replaced"),
         pytest.param([EARLIER], LATER, "Ana", SURE_REPLACEMENT, id="somebody else says it"),
         pytest.param([EARLIER], "Is standup at ten now?", "", SURE_REPLACEMENT, id="a question"),
         pytest.param([EARLIER], "Is standup at ten now? Thanks!", "", SURE_REPLACEMENT, id="a question and thanks"),
@@ -187,26 +189,36 @@ def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
     assert sorted(Fact.objects.values_list("status", flat=True)) == ["active", "superseded"]
 
 
+def outdated(claim: str, statement: str, replacing: str, *others: str, weight: float = 0.9) -> OutdatedFact:
+    return OutdatedFact(*[UUID(int=1)] * 3, TURN_TIME, claim, statement, replacing, weight, others)
+
+
 @pytest.mark.parametrize(
-    ("claim", "statement", "replacing", "expected"),
+    ("claim", "statement", "replacing", "others", "expected"),
     [
-        (CLAIM, EARLIER, LATER, True),
-        ("The user works at Globex", "I work at Globex, parking costs 40 euros.", "Parking there is 60 now.", False),
-        ("The user works at Globex", "I work at Globex, parking costs 40 euros.", "Globex let me go.", True),
-        ("The user plays piano", "I play piano, lessons are on Mondays.", "piano lessons got bumped to thurs", False),
-        ("Nour is learning the banjo", "I'm learning the banjo, neighbours love me", "swapped the banjo", True),
-        ("The user's daughter is Ziva", "My daughter Ziva is at kindergarten.", "Ziva started school", False),
-        ("The user's daughter is Ziva", "My daughter is Ziva.", "Ziva started school", False),
-        ("The user's dentist is Kim", "My dentist Kim is on holiday.", "Kim's back at last", False),
-        ("The user's dentist is Kim", "My dentist is Kim.", "Since Kim retired I'm with Dr. Sato", True),
-        ("The user's daughter is at kindergarten", "My daughter is at kindergarten.", "She started school", True),
+        (CLAIM, EARLIER, LATER, (), True),
+        (
+            "The user works at Globex",
+            "I work at Globex, parking costs 40 euros.",
+            "Parking there is 60 now.",
+            (),
+            False,
+        ),
+        ("The user works at Globex", "I work at Globex, parking costs 40 euros.", "Globex let me go.", (), True),
+        ("The user works at Globex", "I work at Globex, parking costs 40 euros.", "I was let go.", (), True),
+        ("The user plays piano", "I play piano, lessons are on Mondays.", "lessons got bumped to thurs", (), False),
+        ("Ana is 6", "Ana is 6 and Leo is 3.", "Leo turned four", ("Leo is 3",), False),
+        ("Leo is 3", "Ana is 6 and Leo is 3.", "Leo turned four", ("Ana is 6",), True),
+        ("Leo is 3", "Ana is 6 and Leo is 3.", "Another birthday done", ("Ana is 6",), False),
     ],
 )
-def test_the_later_statement_speaks_of_the_claim(claim: str, statement: str, replacing: str, *, expected: bool) -> None:
-    turn_id = fact_id = UUID(int=1)
-    found = OutdatedFact(fact_id, turn_id, NOW, 0.9, claim, statement, replacing, teaches=False)
+def test_the_later_statement_speaks_of_the_claim(
+    claim: str, statement: str, replacing: str, others: Sequence[str], *, expected: bool
+) -> None:
+    found = outdated(claim, statement, replacing, *others)
 
     assert found.is_what_was_replaced is expected
+    assert bool(found.probability) is expected
 
 
 @pytest.mark.parametrize(
@@ -221,10 +233,7 @@ def test_the_later_statement_speaks_of_the_claim(claim: str, statement: str, rep
     ],
 )
 def test_it_holds_until_the_day_that_a_statement_on_what_is_to_come_names(replacing: str, ends: datetime) -> None:
-    turn_id = fact_id = UUID(int=1)
-    found = OutdatedFact(fact_id, turn_id, TURN_TIME, 0.9, CLAIM, EARLIER, replacing, teaches=False)
-
-    assert found.ends_at == ends
+    assert outdated(CLAIM, EARLIER, replacing).ends_at == ends
 
 
 def test_a_fact_ends_on_the_day_of_the_change(user: Owner) -> None:
@@ -236,15 +245,22 @@ def test_a_fact_ends_on_the_day_of_the_change(user: Owner) -> None:
 @pytest.mark.parametrize(
     ("later", "status"),
     [
-        pytest.param("The budget of Project Heron is 240,000 euros.", "active", id="it teaches another fact"),
-        pytest.param("Project Heron is maintained by Mira now, in Rust.", "superseded", id="it speaks of a change"),
-        pytest.param("heron in rust, much nicer, wow", "superseded", id="it teaches nothing"),
+        pytest.param("The budget of Project Heron is 240,000 euros.", "active", id="something else of the same"),
+        pytest.param("Project Heron was moved to Rust.", "superseded", id="another value"),
     ],
 )
-def test_what_teaches_another_fact_without_a_word_of_change_ends_nothing(user: Owner, later: str, status: str) -> None:
-    replace_statement(user, "Project Heron is written in Java.", later=later)
+def test_the_link_alone_ends_nothing(user: Owner, later: str, status: str) -> None:
+    replace_statement(user, "Project Heron is written in Java.", later=later, weight=0.4)
 
     assert Fact.objects.get(text="Project Heron is written in Java").status == status
+
+
+def test_the_earlier_turn_is_replaced_as_probably_as_its_fact(user: Owner) -> None:
+    replace_statement(user, weight=0.4)
+
+    [replaced] = Link.objects.filter(type=REPLACES)
+    assert Fact.objects.get(text=CLAIM).status == "superseded"
+    assert replaced.weight >= ENDING_FLOOR
 
 
 def test_its_copy_in_global_ends_with_it(user: Owner) -> None:
