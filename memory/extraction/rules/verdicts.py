@@ -11,7 +11,7 @@ MAX_JUDGED = 300
 WORTH_FLOOR = 0.5
 """Worth from which a claim is kept."""
 REPLACING_FLOOR = 0.1
-"""Worth from which a claim is kept of a turn that replaces what is known: "The landlord called the party off"."""
+"""Worth from which a claim is kept of a turn that replaces what is known: "The user pulled the order with Fjord"."""
 _LASTING = frozenset(["relation", "profession", "condition", "allergy", "role", "contact", "style"])
 """Attributes whose claims are always worth keeping, as those of most attributes of one value are."""
 _OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version"])
