@@ -22,7 +22,7 @@ from uuid import UUID
 from memory.errors import Unprocessable
 from memory.services.transfer.export import FORMAT, MANIFEST, VERSION
 from memory.services.transfer.ledgers import TABLE as INJECTIONS
-from memory.services.transfer.ledgers import check_stream_id, is_ledger
+from memory.services.transfer.ledgers import check_stream_id, is_ledger, millisecond_of
 from memory.services.transfer.redis_lines import REDIS_FILE, TYPES
 from memory.services.transfer.rules import ExportedTable, added_since, exported_tables
 from memory.services.transfer.values import check_value
@@ -97,6 +97,8 @@ class Archive:
     """Called after every CHECKED_LINES lines that were checked."""
     user_ids: set[str] = field(default_factory=set)
     """Users that its rows belong to."""
+    latest_change: int = 0
+    """The millisecond of the latest change in its journal of injections."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -218,8 +220,10 @@ def check_table(archive: Archive, table: ExportedTable, waiting: IO[bytes]) -> N
         for name, each in fields.items():
             if problem := check_value(each, row[name]):
                 raise BadArchive(f"{place}: {name} {problem}")
-        if table.name == INJECTIONS and (problem := check_stream_id(row["stream_id"], now=archive.now)):
-            raise BadArchive(f"{place}: stream_id {problem}")
+        if table.name == INJECTIONS:
+            if problem := check_stream_id(row["stream_id"], now=archive.now):
+                raise BadArchive(f"{place}: stream_id {problem}")
+            archive.latest_change = max(archive.latest_change, int(millisecond_of(row["stream_id"])))
         if not ids.append(UUID(row["id"])):
             raise BadArchive(f"{place}: the ids are not in ascending order")
         check_references(archive, table, row, place)
