@@ -22,8 +22,8 @@ from uuid import UUID
 from memory.errors import Unprocessable
 from memory.services.transfer.export import FORMAT, MANIFEST, VERSION
 from memory.services.transfer.ledgers import TABLE as INJECTIONS
-from memory.services.transfer.ledgers import check_stream_id, is_ledger, millisecond_of
-from memory.services.transfer.redis_lines import REDIS_FILE, TYPES
+from memory.services.transfer.ledgers import check_stream_id, millisecond_of
+from memory.services.transfer.redis_lines import REDIS_FILE, TYPES, check_shape
 from memory.services.transfer.rules import ExportedTable, added_since, exported_tables
 from memory.services.transfer.values import check_value
 from memory_project.redis import session_user
@@ -278,8 +278,6 @@ def check_elements(line: dict[str, Any]) -> str:
     """Return what is wrong with the key and the parts of its value; "" if nothing is."""
     kind, value = line["type"], line["value"]
     texts = [line["key"], *([value] if kind == "string" else [])]
-    if is_ledger(line["key"]) and kind != "hash":
-        return "a ledger is a hash"
     if kind in PAIRED:
         if not all(isinstance(each, list) and len(each) == 2 for each in value):
             return "its value is not made of pairs"
@@ -290,4 +288,6 @@ def check_elements(line: dict[str, Any]) -> str:
         texts += value
     if not all(isinstance(text, str) for text in texts):
         return "it has a part that is no text"
-    return "it has a text that UTF-8 lacks" if any(map(SURROGATE.search, texts)) else ""
+    if any(map(SURROGATE.search, texts)):
+        return "it has a text that UTF-8 lacks"
+    return check_shape(line["key"], kind, value)
