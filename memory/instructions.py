@@ -297,6 +297,11 @@ def gives_instructions(text: str, *, is_summary: bool = False) -> bool:
     return finding
 
 
+def flags_of_texts(*texts: str, is_summary: bool = False) -> list[str]:
+    """Return the warnings for readers of something with these texts: INSTRUCTION_FLAG or nothing."""
+    return [INSTRUCTION_FLAG] if any(gives_instructions(text, is_summary=is_summary) for text in texts) else []
+
+
 def has_instructions(text: str) -> bool:
     if text.isascii():
         return has_form(text.casefold())

@@ -368,6 +368,7 @@ SECURE_COOKIES = env.flag("MEMORY_SECURE_COOKIES")
 """Send cookies over HTTPS only. Switch it on behind HTTPS."""
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_AGE = 12 * 3_600
+LOGIN_REDIRECT_URL = "admin:index"
 OTP_TOTP_ISSUER = "Agent memory"
 SECURE_SSL_REDIRECT = env.flag("MEMORY_HTTPS_REDIRECT")
 """Redirect requests over HTTP to HTTPS, except probes. A proxy in front must be in MEMORY_TRUSTED_PROXIES."""

@@ -170,6 +170,15 @@ class TextList(serializers.ListField):
         super().__init__(child=serializers.CharField(), **options)
 
 
+class Flags(TextList):
+    """The warnings about a stored text in an answer."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            help_text="`instruction`: the text gives orders to the model. Found by rules, which miss some."
+        )
+
+
 class IdList(serializers.ListField):
     """A list of ids in an answer."""
 

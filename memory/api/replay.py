@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Degraded, NonBlankText, OwnerFields, draft_fields
+from memory.api.fields import Degraded, Flags, NonBlankText, OwnerFields, draft_fields
 from memory.api.recall import POSTURES
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ApiKey, CompressionLevel, TurnSlot
@@ -80,6 +80,7 @@ class ReplayPiece(AnswerSerializer):
     tier = serializers.ChoiceField(["", *TIERS], help_text="Deepest tier of reasoning in it. Empty: none.")
     provenance = serializers.ChoiceField(["", *map(str, Provenance)], help_text="Origin of that reasoning.")
     text = serializers.CharField()
+    flags = Flags()
     tokens = serializers.IntegerField(help_text="Estimated number of tokens of the text.")
     reason = serializers.CharField(help_text="Why the piece is included.")
     event_time = serializers.DateTimeField()

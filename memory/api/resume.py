@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import BoundedIds, Degraded, OwnerFields, QuestionText, TextList, draft_fields
+from memory.api.fields import BoundedIds, Degraded, Flags, OwnerFields, QuestionText, TextList, draft_fields
 from memory.api.recall import DeadlineField, UsageAnswer
 from memory.api.replay import ReplayAnswer
 from memory.api.views import FollowUpResponse, OwnerViewSet
@@ -62,6 +62,7 @@ class GoalBlockerAnswer(serializers.Serializer[Any]):
 class PacketGoal(AnswerSerializer):
     id = serializers.UUIDField()
     description = serializers.CharField(source="text")
+    flags = Flags()
     status = serializers.ChoiceField(Goal.Status.choices)
     priority = serializers.IntegerField()
     deadline = serializers.DateTimeField(allow_null=True)
@@ -77,6 +78,7 @@ class LastOutcome(AnswerSerializer):
     id = serializers.UUIDField(help_text="Memory that states the outcome.")
     status = serializers.ChoiceField(TurnRecord.Status.choices, help_text="The words of a message may only suggest it.")
     text = serializers.CharField()
+    flags = Flags()
     event_time = serializers.DateTimeField()
 
 
@@ -84,6 +86,7 @@ class OpenEnd(AnswerSerializer):
     id = serializers.UUIDField(help_text="Memory that states it, or the failed call of a tool.")
     kind = serializers.ChoiceField(NOTES, source="item_type")
     text = serializers.CharField()
+    flags = Flags()
     event_time = serializers.DateTimeField()
     reasons = TextList()
 
@@ -91,6 +94,7 @@ class OpenEnd(AnswerSerializer):
 class PacketConstraint(AnswerSerializer):
     id = serializers.UUIDField(allow_null=True, help_text="Memory that states it. Null for the user's profile.")
     text = serializers.CharField()
+    flags = Flags()
     # the contract's name, and a field's attribute too
     source = serializers.ChoiceField(SOURCES)  # type: ignore[assignment]
 
@@ -104,6 +108,7 @@ class PacketEvidence(AnswerSerializer):
     kind = serializers.ChoiceField(kind_choices())
     note = serializers.ChoiceField(NOTES, source="item_type", help_text="Its role for the work.")
     text = serializers.CharField(help_text="The part of the memory that matters: a sentence, a point or a claim.")
+    flags = Flags()
     score = serializers.FloatField(help_text="Score of the recall. 0 for evidence that was not found by a recall.")
     reasons = TextList()
     event_time = serializers.DateTimeField()
@@ -115,6 +120,7 @@ class PacketArtifact(AnswerSerializer):
     id = serializers.UUIDField()
     uri = serializers.CharField()
     title = serializers.CharField()
+    flags = Flags()
     type = serializers.CharField()
     revision = serializers.IntegerField(help_text="The latest revision.")
     revision_label = serializers.CharField()
@@ -125,6 +131,7 @@ class PacketArtifact(AnswerSerializer):
 class PacketStrategy(AnswerSerializer):
     id = serializers.UUIDField()
     text = serializers.CharField()
+    flags = Flags()
     task_type = serializers.CharField()
     tool_sequence = TextList()
     success_rate = serializers.FloatField()

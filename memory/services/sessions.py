@@ -20,13 +20,14 @@ from redis.exceptions import RedisError
 from memory import conf
 from memory.errors import Unprocessable
 from memory.extraction.messages import read_message
+from memory.instructions import flags_of_texts
 from memory.models import Conversation, Kind, Turn
 from memory.owner import Owner
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.retrieval.search import EpisodeHit, EpisodeResults, SearchResults
 from memory.services.conversations.lifecycle import find_conversation, join_conversation
 from memory.services.embedding.embed import embed_texts
-from memory.services.prompt_context.quoting import clean_line, fence_block
+from memory.services.prompt_context.quoting import clean_line, fence_block, mark_of_flags
 from memory.services.recall.recall import search_helpful_episodes
 from memory.services.summaries.summarize import latest_summary
 from memory.services.turns import TurnDraft, resolve_writer, store_turns
@@ -108,12 +109,17 @@ class HybridMemory:
                 besides=[self.conversation.conversation_id],
             )
         summary = latest.text if latest else ""
-        episodes = [replace(hit, summary=clean_line(hit.summary)) for hit in found.hits]
+        episodes = [replace(hit, summary=clean_line(mark_summary(hit.summary))) for hit in found.hits]
         # a part without content is left out
-        values = {"summary": fence_block(summary), "episodes": episodes}
+        values = {"summary": fence_block(mark_summary(summary)), "episodes": episodes}
         context = render_to_string("context/hybrid_memory.txt", values).strip()
         degraded = [*found.degraded, *summary_degraded(self.conversation)]
         return HybridContext(context, summary=summary, found=found, degraded=degraded)
+
+
+def mark_summary(text: str) -> str:
+    """Return a summary after the mark of orders if it gives some to the model."""
+    return mark_of_flags(flags_of_texts(text, is_summary=True)) + text
 
 
 def fields_of_message(message: Mapping[str, Any] | AgentMessage) -> Mapping[str, Any]:

@@ -47,7 +47,8 @@ return 1
 )
 
 CLEAR = """
-for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+local is_readable = redis.call('TYPE', KEYS[1]).ok == 'zset'
+for _, name in ipairs(is_readable and redis.call('ZRANGE', KEYS[1], 0, -1) or {}) do
     redis.call('UNLINK', KEYS[1] .. ':' .. name)
 end
 for _, key in ipairs(KEYS) do

@@ -95,6 +95,10 @@ CLEAR = (
     SPLIT
     + """
 local agent, removed = ARGV[2], 0
+if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then
+    -- nothing, or what nobody can read
+    return redis.call('UNLINK', KEYS[1])
+end
 if agent == '' then
     removed = redis.call('HLEN', KEYS[1])
     redis.call('UNLINK', KEYS[1])

@@ -35,6 +35,10 @@ REDIS_ERRORS = (
 )
 POSTGRESQL_ERRORS = (OperationalError, InterfaceError, PoolTimeout)
 NO_SPACE = os.strerror(errno.ENOSPC)
+WRONG_TYPE = "WRONGTYPE"
+WRONG_TYPE_DETAIL = (
+    "What is stored here has another type than this service stores, and cannot be read. Delete it, and store it again."
+)
 NOT_FOUND_DETAIL = "Not found: it does not exist, or this key may not see it."
 FORBIDDEN_DETAIL = "This key may not do this."
 NO_CONTEXT: Mapping[str, Any] = {}
@@ -105,6 +109,10 @@ def describe_store_error(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, ClusterUnavailable):
         logger.warning("%s", exc)
         return _unavailable("redis_unavailable", f"{exc}. Try again later.")
+    if isinstance(exc, redis.ResponseError) and WRONG_TYPE in str(exc):
+        # the script that failed may stand before it
+        logger.error("A key of Redis has a value of another type than the service stores there")
+        return ProblemDetails(status=409, code="conflict", detail=WRONG_TYPE_DETAIL)
     if isinstance(exc, REDIS_ERRORS):
         # the first word of an error is its kind; the rest may quote values
         logger.warning("Redis cannot serve: %s %s", type(exc).__name__, str(exc).partition(" ")[0])

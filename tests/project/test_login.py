@@ -54,6 +54,24 @@ def test_the_refusal_is_a_sentence_that_says_when_to_try_again(ana: User) -> Non
     assert "Too many attempts to log in. Wait 15 minutes" in page.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("wanted", "place"),
+    [
+        ("https://evil.example", "/admin/"),
+        ("//evil.example", "/admin/"),
+        ("javascript:alert(1)", "/admin/"),
+        ("", "/admin/"),
+        ("/admin/memory/turn/", "/admin/memory/turn/"),
+    ],
+)
+def test_a_log_in_leads_to_the_page_that_was_asked_for_or_to_the_admin(ana: User, wanted: str, place: str) -> None:
+    typed = {"username": "ana", "password": "long and right", "next": wanted}
+
+    answer = Client().post(LOGIN, typed)
+
+    assert (answer.status_code, answer["Location"]) == (302, place)
+
+
 @pytest.mark.slow
 def test_a_successful_log_in_starts_the_count_again(ana: User) -> None:
     for _ in range(MAX_ATTEMPTS - 1):

@@ -4906,6 +4906,8 @@ export interface components {
             status: components["schemas"]["TurnStatusEnum"];
             /** @description The text. */
             text: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -6200,6 +6202,8 @@ export interface components {
             kind: components["schemas"]["NoteEnum"];
             /** @description The text. */
             text: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -6242,6 +6246,8 @@ export interface components {
             uri: string;
             /** @description Short name for people. Empty: none. */
             title: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             type: string;
             /** @description The latest revision. */
             revision: number;
@@ -6262,6 +6268,8 @@ export interface components {
             id: string | null;
             /** @description The text. */
             text: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             source: components["schemas"]["SourceEnum"];
         };
         PacketEvidence: {
@@ -6275,6 +6283,8 @@ export interface components {
             note: components["schemas"]["NoteEnum"];
             /** @description The part of the memory that matters: a sentence, a point or a claim. */
             text: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             /**
              * Format: double
              * @description Score of the recall. 0 for evidence that was not found by a recall.
@@ -6298,6 +6308,8 @@ export interface components {
              */
             id: string;
             description: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             status: components["schemas"]["GoalStatusEnum"];
             /** @description The greater, the more pressing. */
             priority: number;
@@ -6324,6 +6336,8 @@ export interface components {
             id: string;
             /** @description The text. */
             text: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             task_type: string;
             /** @description Names of the tools in the order of their use. */
             tool_sequence: string[];
@@ -7831,6 +7845,8 @@ export interface components {
             provenance: components["schemas"]["ProvenanceEnum"] | components["schemas"]["BlankEnum"];
             /** @description The text. */
             text: string;
+            /** @description `instruction`: the text gives orders to the model. Found by rules, which miss some. */
+            flags: string[];
             /** @description Estimated number of tokens of the text. */
             tokens: number;
             /** @description Why the piece is included. */

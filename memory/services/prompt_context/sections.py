@@ -11,8 +11,8 @@ from django.template.loader import render_to_string
 
 from memory.extraction.rules.statements import LIKINGS
 from memory.extraction.turn_slots import format_value
-from memory.instructions import gives_instructions
-from memory.services.prompt_context.quoting import PLAIN_NAME, clean_line, fence_value, format_label
+from memory.instructions import flags_of_texts, gives_instructions
+from memory.services.prompt_context.quoting import PLAIN_NAME, clean_line, fence_value, format_label, mark_of_flags
 from memory.tokens import BYTES_PER_TOKEN
 
 WORKING_FIELDS = {
@@ -37,10 +37,17 @@ CountTokens = Callable[[str], int]
 
 
 def format_fields(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the label and the text of each field of working memory that has a visible value, documented ones first."""
+    """Return the label and the text of each field of working memory that has a visible value, documented ones first.
+
+    The mark of orders stands before the label, where no cut reaches it.
+    """
     names = [*WORKING_FIELDS, *sorted(fields.keys() - WORKING_FIELDS.keys())]
     texts = {name: fence_value(fields[name]) for name in names if fields.get(name) not in (None, "", [], {})}
-    return [(WORKING_FIELDS.get(name) or format_label(name), text) for name, text in texts.items() if text.strip()]
+    return [
+        (mark_of_flags(flags_of_texts(name, text)) + (WORKING_FIELDS.get(name) or format_label(name)), text)
+        for name, text in texts.items()
+        if text.strip()
+    ]
 
 
 def render_working_memory(fields: Sequence[tuple[str, str]]) -> str:

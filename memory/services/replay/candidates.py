@@ -10,6 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memory.extraction.terms import content_words
+from memory.instructions import flags_of_texts
 from memory.models import CompressionLevel, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import Provenance, ReasoningTier, is_deeper, shallowest
@@ -99,6 +100,11 @@ class ReplayItem:
     tokens: int
     reason: str
     event_time: datetime
+
+    @property
+    def flags(self) -> list[str]:
+        """Warnings for readers: INSTRUCTION_FLAG or nothing."""
+        return flags_of_texts(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,6 +200,7 @@ def goal_items(placed: Sequence[PlacedGoal], goals: Sequence[ResumedGoal], *, no
             parent_id=next((parent for parent in goal.parent_ids if parent in shown), None),
             position=(GIVEN, EPOCH, number, 0),
             **memory_fields(goal),
+            source_text="\n".join([goal.text, goal.result, *(blocker.text for blocker in blockers)]),
             is_distinct=True,
             details={
                 "status": goal.status,

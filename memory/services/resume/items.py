@@ -16,6 +16,7 @@ from memory.extraction.survivors import has_negation
 from memory.extraction.terms import capitalized_stems, comparison_terms, content_words, specific_terms
 from memory.extraction.turn_slots import format_value
 from memory.extraction.work_notes import NoteKind, kind_of
+from memory.instructions import flags_of_texts, gives_instructions
 from memory.models import Kind
 from memory.providers.sentences import tokenize
 from memory.retrieval.candidates import Candidate
@@ -67,6 +68,7 @@ class PacketItem:
 
     `item_type` is its role in the work: a `NoteKind`, `said`, `outcome`, a goal's status, … `label` stands before a
     text that would be misunderstood alone. `details` are the further fields of the item in the JSON answer.
+    `source_text` is the whole text that an item is a part of, since orders may stand in more than one sentence.
     """
 
     section: PacketSection
@@ -92,11 +94,17 @@ class PacketItem:
     is_recorded: bool = False
     speaker: str = ""
     """The role that says it; empty for the agent."""
+    source_text: str = field(default="", repr=False)
 
     @property
     def item_key(self) -> str:
         """The key of its memory in the injection ledger; empty if it is no memory."""
         return f"{self.kind.value}:{self.id}" if self.kind else ""
+
+    @cached_property
+    def flags(self) -> list[str]:
+        """Warnings for readers: INSTRUCTION_FLAG or nothing."""
+        return flags_of_texts(self.text, self.source_text)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -134,23 +142,25 @@ def short_line(text: str, max_characters: int = MAX_ITEM_CHARACTERS) -> str:
 
 
 def profile_items(profile: Mapping[str, Any]) -> list[PacketItem]:
-    """Return an item for each preference, style and the expertise in the user's profile."""
+    """Return an item for each preference, style and the expertise in the user's profile that gives no orders."""
     weighted = [
         *((PREFERENCE_WEIGHT, name, value) for name, value in (profile.get("preferences") or {}).items()),
         *((STYLE_WEIGHT, name, value) for name, value in (profile.get("communication_style") or {}).items()),
         *((EXPERTISE_WEIGHT, "knows", value) for value in [", ".join(profile.get("expertise_areas") or [])] if value),
     ]
+    texts = ((weight, f"{name}: {format_value(value)}") for weight, name, value in weighted)
     return [
         PacketItem(
             section=PacketSection.CONSTRAINTS,
             item_type="profile",
-            text=short_line(f"{name}: {format_value(value)}", MAX_PREFERENCE_CHARACTERS),
+            text=short_line(text, MAX_PREFERENCE_CHARACTERS),
             weight=weight,
             position=(GIVEN, EPOCH, number, 0),
             reasons=["the user's profile"],
             details={"source": "profile"},
         )
-        for number, (weight, name, value) in enumerate(weighted)
+        for number, (weight, text) in enumerate(texts)
+        if not gives_instructions(text)
     ]
 
 
@@ -170,6 +180,7 @@ def fact_items(facts: Sequence[ResumedMemory]) -> Iterator[PacketItem]:
             weight=RULE_WEIGHT if is_rule else FACT_WEIGHT,
             position=(KNOWN if is_rule else NOTES, fact.event_time, 0, 0),
             **memory_fields(fact),
+            source_text=fact.text,
             reasons=["known of the user"],
             details={"source": "fact"},
         )
@@ -188,6 +199,7 @@ def artifact_items(artifacts: Sequence[ResumedArtifact]) -> Iterator[PacketItem]
             weight=max(ARTIFACT_WEIGHT - ARTIFACT_DISCOUNT * rank, FACT_WEIGHT),
             position=(GIVEN, artifact.event_time, rank, 0),
             **memory_fields(artifact),
+            source_text=artifact.text,
             is_distinct=True,
             details={
                 "uri": artifact.uri,
@@ -211,6 +223,7 @@ def strategy_items(hits: Sequence[StrategyHit]) -> Iterator[PacketItem]:
             section=PacketSection.STRATEGIES,
             item_type="strategy",
             text=short_line(f"{text}{tools}{worked}"),
+            source_text=f"{text}{tools}",
             weight=max(STRATEGY_WEIGHT - STRATEGY_DISCOUNT * rank, 1.0),
             position=(GIVEN, EPOCH, rank, 0),
             **memory_fields(hit),
@@ -231,6 +244,7 @@ def replay_items(replayed: ReplaySlice) -> list[PacketItem]:
             section=PacketSection.REPLAY,
             item_type="replay",
             text=clean_line(each.text),
+            source_text=each.text,
             label=f"{each.slot or 'episode'}: ",
             weight=REPLAY_WEIGHT,
             position=(GIVEN, each.event_time, rank, 0),

@@ -10,6 +10,7 @@ from django.template.loader import render_to_string
 from memory.extraction.terms import content_words
 from memory.extraction.work_notes import NoteKind
 from memory.services.prompt_context.layout import NOTICE
+from memory.services.prompt_context.quoting import mark_of_flags
 from memory.services.prompt_context.sections import CountTokens
 from memory.services.resume.goals import format_goal_details
 from memory.services.resume.items import PacketItem, PacketSection
@@ -149,13 +150,19 @@ def render_packet(items: Sequence[PacketItem], max_tokens: int, *, count: CountT
 
 
 def sort_by_value(items: Sequence[PacketItem], count: CountTokens) -> list[PacketItem]:
-    """Return the items in the order of choice: first ones, then by weight for their tokens."""
+    """Return the items in the order of choice: first ones, then by weight for their tokens, what gives orders last.
+
+    Goals keep their places all the same: those below them need them.
+    """
 
     def value(item: PacketItem) -> float:
         tokens = ASSUMED_GOAL_TOKENS if item.section == PacketSection.GOALS else line_tokens(item, count)
         return item.weight / (1 + tokens / HALVING_TOKENS)
 
-    return sorted(items, key=lambda item: (not item.is_first, -value(item), *tie_breaker(item)))
+    def is_last(item: PacketItem) -> bool:
+        return bool(item.flags) and item.section != PacketSection.GOALS
+
+    return sorted(items, key=lambda item: (is_last(item), not item.is_first, -value(item), *tie_breaker(item)))
 
 
 def tie_breaker(item: PacketItem) -> tuple[object, ...]:
@@ -188,10 +195,10 @@ def covers_item(shown: PacketItem, item: PacketItem) -> bool:
 
 
 def outranks_item(item: PacketItem, shown: PacketItem) -> bool:
-    """Return True for recorded over said, the user's words over the agent's, later over earlier, in this order."""
+    """Return True for no orders over orders, recorded over said, the user over the agent, later over earlier."""
 
     def rank(each: PacketItem) -> tuple[object, ...]:
-        return (each.is_recorded, each.speaker == "user", each.speaker == "", each.position)
+        return (not each.flags, each.is_recorded, each.speaker == "user", each.speaker == "", each.position)
 
     return not shown.is_distinct and rank(item) > rank(shown)
 
@@ -230,6 +237,8 @@ def line_tokens(item: PacketItem, count: CountTokens) -> int:
 
 
 def format_item_line(item: PacketItem, *, day: str = "") -> str:
+    """Return the line of an item; one that gives orders says so."""
+    orders = mark_of_flags(item.flags)
     if item.section == PacketSection.GOALS:
-        return f"{item.label}- {item.text}{format_goal_details(item)}"
-    return f"- {day}{item.label}{item.text}"
+        return f"{item.label}- {orders}{item.text}{format_goal_details(item)}"
+    return f"- {day}{orders}{item.label}{item.text}"

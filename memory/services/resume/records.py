@@ -282,6 +282,7 @@ def outcome_item(source: ResumedMemory, text: str, status: str) -> PacketItem:
         weight=OUTCOME_WEIGHT,
         position=(GIVEN, EPOCH, 0, 0),
         **memory_fields(source),
+        source_text=text,
         is_distinct=True,
         details={"record_id": source.record_id if isinstance(source, ResumedSlot) else None, "status": status},
     )

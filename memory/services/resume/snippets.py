@@ -24,6 +24,7 @@ from memory.extraction.work_notes import (
     strip_opener,
     work_sentences,
 )
+from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedMemory, ResumedTurn
 from memory.services.resume.given import gives
@@ -98,6 +99,8 @@ NOTE_REASONS: Mapping[NoteKind | None, str] = {
     NoteKind.NEXT_STEP: "a next step",
     NoteKind.QUESTION_OPEN: "a question without an answer",
 }
+MERGED_KINDS = frozenset({Kind.EPISODE, Kind.WORK_EPISODE})
+"""Kinds whose texts hold what several authors said: orders in a line say nothing of the others."""
 _POLITE = re.compile(r"^(?:can|could|would|will) you (?:please )?", re.IGNORECASE)
 RECORDED_REASON = "recorded as such"
 FRESH_REASON = "of the last exchange"
@@ -209,6 +212,7 @@ def item_from_snippet(snippet: Snippet, context: SentenceContext) -> PacketItem:
         weight=weigh_snippet(snippet, context),
         position=snippet.position,
         **memory_fields(snippet.source),
+        source_text="" if snippet.source.kind in MERGED_KINDS else snippet.source.text,
         score=context.scores.get(snippet.source.id, 0.0),
         reasons=reasons_for_snippet(snippet, context),
         details={"source": snippet.source.kind.value},

@@ -43,6 +43,7 @@ def failed_tool_items(failed: Sequence[ToolInvocation]) -> Iterator[PacketItem]:
             item_type=NoteKind.ERROR,
             text=f"{call.tool_name} failed: {said}" if said else f"{call.tool_name} failed",
             label="tool: ",
+            source_text=error,
             weight=FAILED_TOOL_WEIGHT,
             position=(NOTES, call.timestamp, rank, 0),
             id=call.id,

@@ -22,8 +22,8 @@ from uuid import UUID
 from memory.errors import Unprocessable
 from memory.services.transfer.export import FORMAT, MANIFEST, VERSION
 from memory.services.transfer.ledgers import TABLE as INJECTIONS
-from memory.services.transfer.ledgers import check_stream_id, is_ledger
-from memory.services.transfer.redis_lines import REDIS_FILE, TYPES
+from memory.services.transfer.ledgers import check_stream_id, millisecond_of
+from memory.services.transfer.redis_lines import REDIS_FILE, TYPES, check_shape
 from memory.services.transfer.rules import ExportedTable, added_since, exported_tables
 from memory.services.transfer.values import check_value
 from memory_project.redis import session_user
@@ -97,6 +97,8 @@ class Archive:
     """Called after every CHECKED_LINES lines that were checked."""
     user_ids: set[str] = field(default_factory=set)
     """Users that its rows belong to."""
+    latest_change: int = 0
+    """The millisecond of the latest change in its journal of injections."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -218,8 +220,10 @@ def check_table(archive: Archive, table: ExportedTable, waiting: IO[bytes]) -> N
         for name, each in fields.items():
             if problem := check_value(each, row[name]):
                 raise BadArchive(f"{place}: {name} {problem}")
-        if table.name == INJECTIONS and (problem := check_stream_id(row["stream_id"], now=archive.now)):
-            raise BadArchive(f"{place}: stream_id {problem}")
+        if table.name == INJECTIONS:
+            if problem := check_stream_id(row["stream_id"], now=archive.now):
+                raise BadArchive(f"{place}: stream_id {problem}")
+            archive.latest_change = max(archive.latest_change, int(millisecond_of(row["stream_id"])))
         if not ids.append(UUID(row["id"])):
             raise BadArchive(f"{place}: the ids are not in ascending order")
         check_references(archive, table, row, place)
@@ -274,8 +278,6 @@ def check_elements(line: dict[str, Any]) -> str:
     """Return what is wrong with the key and the parts of its value; "" if nothing is."""
     kind, value = line["type"], line["value"]
     texts = [line["key"], *([value] if kind == "string" else [])]
-    if is_ledger(line["key"]) and kind != "hash":
-        return "a ledger is a hash"
     if kind in PAIRED:
         if not all(isinstance(each, list) and len(each) == 2 for each in value):
             return "its value is not made of pairs"
@@ -286,4 +288,6 @@ def check_elements(line: dict[str, Any]) -> str:
         texts += value
     if not all(isinstance(text, str) for text in texts):
         return "it has a part that is no text"
-    return "it has a text that UTF-8 lacks" if any(map(SURROGATE.search, texts)) else ""
+    if any(map(SURROGATE.search, texts)):
+        return "it has a text that UTF-8 lacks"
+    return check_shape(line["key"], kind, value)

@@ -26,7 +26,10 @@ SHIFT = 2**40
 STREAM_ID = re.compile(r"[0-9]{20}-[0-9]{20}")
 MAX_NUMBER = 2**63
 MAX_AHEAD = timedelta(days=1)
-"""How far the clock of another installation may be ahead: later changes of all accounts follow the latest id."""
+"""How far the clock of another installation may be ahead."""
+MAX_KEPT_LEAD = timedelta(seconds=1)
+"""How far a journal may be ahead of an import without getting earlier times: clocks of two servers differ."""
+MILLISECOND = timedelta(milliseconds=1)
 
 Row = dict[str, Any]
 
@@ -44,6 +47,31 @@ def check_stream_id(stream_id: str, *, now: datetime) -> str:
     if number >= MAX_NUMBER or milliseconds > (now + MAX_AHEAD).timestamp() * 1_000:
         return "is later than now"
     return ""
+
+
+def find_lead(latest: int, *, requested_at: datetime) -> timedelta:
+    """Return by how much a journal whose latest change is of this millisecond is ahead of the import; zero if hardly.
+
+    Later changes of all accounts follow the latest id, so no import may store ids of the future.
+    """
+    lead = (latest - int(requested_at.timestamp() * 1_000)) * MILLISECOND
+    return lead if lead > MAX_KEPT_LEAD else timedelta()
+
+
+def moved_back(rows: Sequence[Row], lead: timedelta) -> list[Row]:
+    """Return the rows with earlier times, all by the same, so that they stay in their order."""
+    return [
+        row | {"at": earlier_time(row["at"], lead), "stream_id": earlier_id(row["stream_id"], lead)} for row in rows
+    ]
+
+
+def earlier_time(at: str, lead: timedelta) -> str:
+    return (datetime.fromisoformat(at) - lead).isoformat()
+
+
+def earlier_id(stream_id: str, lead: timedelta) -> str:
+    milliseconds = max(int(millisecond_of(stream_id)) - lead // MILLISECOND, 0)
+    return f"{milliseconds:020}{stream_id[MILLISECOND_DIGITS:]}"
 
 
 def with_free_stream_ids(account_id: UUID, rows: Sequence[Row]) -> list[Row]:

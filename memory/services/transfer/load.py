@@ -26,8 +26,10 @@ from memory.services.transfer.archive import Archive, open_archive, read_manifes
 from memory.services.transfer.export import Report
 from memory.services.transfer.ledgers import (
     LEDGERS,
+    find_lead,
     is_ledger,
     mark_unnamed,
+    moved_back,
     update_ledgers,
     with_free_stream_ids,
 )
@@ -216,7 +218,9 @@ def do_batch(load: Load, step: LoadStep, rows: list[Row]) -> None:
         update_ledgers(load.account_id, load.transfer.id, rows)
         return
     if step.name == INJECTIONS:
-        rows = with_free_stream_ids(load.account_id, rows)
+        # the same whenever an interrupted import goes on
+        lead = find_lead(load.archive.latest_change, requested_at=load.transfer.requested_at)
+        rows = with_free_stream_ids(load.account_id, moved_back(rows, lead) if lead else rows)
     known = read_known(load.account_id, load.transfer.id, step.table, rows)
     try:
         if step.name.startswith(LATE):

@@ -5,6 +5,7 @@ left out: they are read from the log again.
 """
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 from uuid import UUID
@@ -28,6 +29,59 @@ BUFFER = ":turns"
 NO_EXPIRY, GONE = -1, -2
 """Answers of Redis instead of a time of expiry: the key has none, and the key does not exist."""
 TYPES = ("hash", "string", "list", "set", "zset")
+
+
+_TAG, _PART = r"\{[^{}]*\}", "[^:{}]*"
+_SESSION, _AGENT = f"working:{_PART}:{_PART}:{_TAG}", f"agent:{_TAG}:{_PART}:{_PART}"
+
+
+def is_any(_text: str) -> bool:
+    return True
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def is_json_object(text: str) -> bool:
+    return is_json(text) and isinstance(json.loads(text), dict)
+
+
+SHAPES: tuple[tuple[re.Pattern[str], str, Callable[[str], bool]], ...] = tuple(
+    (re.compile(key, re.DOTALL), kind, is_right)
+    for key, kind, is_right in (
+        (f"working_memory:{_TAG}", "hash", is_json),
+        (f"skill:ledger:{_TAG}", "hash", is_any),
+        ("value:.*", "string", is_any),
+        (f"{_SESSION}:turns", "list", is_any),
+        (f"{_SESSION}:thoughts", "list", is_json_object),
+        (f"{_SESSION}:active_goal", "string", is_json_object),
+        (f"{_SESSION}:saved", "string", is_any),
+        (f"{_SESSION}:context", "zset", is_any),
+        (f"{_SESSION}:context:.*", "string", is_json),
+        (f"{_AGENT}:(?:memory|shared:{_PART})", "zset", is_any),
+        (f"{_AGENT}:(?:memory|shared:{_PART}):.*", "string", is_json),
+        (f"{_AGENT}:tiers", "hash", is_any),
+    )
+)
+"""Keys behind the account with the type of each, and what checks its value, or each of its values."""
+
+
+def check_shape(key: str, kind: str, value: Any) -> str:
+    """Return what keeps the service from reading a key with a value of this type; "" for nothing.
+
+    Keys that the service does not know are not looked at.
+    """
+    shapes = ((wanted, is_right) for pattern, wanted, is_right in SHAPES if pattern.fullmatch(key))
+    wanted, is_right = next(shapes, (kind, is_any))
+    if wanted != kind:
+        return f"its value is a {kind}, and must be a {wanted}"
+    texts = [value] if kind == "string" else [pair[1] for pair in value] if kind == "hash" else value
+    return "" if all(map(is_right, texts)) else "its value is not the JSON that the service writes there"
 
 
 def key_prefix(account_id: UUID) -> str:

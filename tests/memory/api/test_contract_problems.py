@@ -125,6 +125,15 @@ def test_a_failing_store_is_a_503_that_names_the_store(exc: Exception, code: str
     assert (answer.status_code, json.loads(answer.content)["code"]) == (503, code)
 
 
+def test_a_value_of_another_type_in_redis_is_no_outage() -> None:
+    exc = redis_library.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value")
+
+    answer = handle_api_exception(exc, {})
+
+    assert answer is not None
+    assert (answer.status_code, json.loads(answer.content)["code"]) == (409, "conflict")
+
+
 def test_an_unexpected_exception_is_not_turned_into_a_problem_by_the_handler() -> None:
     assert handle_api_exception(ZeroDivisionError(), {}) is None
 

@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 from memory import conf
 from memory.models import Account, ApiKey
 from memory.services.accounts.register import issue_key
+from memory_project.redis import ConversationRef, client, conversation_key
 from tests.api_client import ServiceClient, segment
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -33,6 +34,19 @@ def test_a_write_merges_fields_and_returns_the_new_size(api: ServiceClient) -> N
     assert answer.json() | {"size_bytes": 3 + 1 + 3 + 3, "limit_bytes": LIMIT, "stored": True} == answer.json()
     assert answer.json()["ttl_seconds"] == conf.WORKING_MEMORY_TTL_SECONDS
     assert api.get(PATH).json() == {"one": 1, "two": "2"}
+
+
+@pytest.mark.parametrize("path", [PATH, f"{PATH}?agent_id=assistant"], ids=["account", "agent"])
+def test_a_key_of_another_type_is_no_outage_and_can_be_deleted(api: ServiceClient, account: Account, path: str) -> None:
+    place = ConversationRef(account_id=account.id, conversation_id="c1")
+    client().rpush(conversation_key("working_memory", place), "a")
+
+    read, deleted = api.get(path), api.delete(path)
+
+    assert (read.status_code, read.json()["code"]) == (409, "conflict")
+    assert "another type" in read.json()["detail"]
+    assert deleted.status_code == 204
+    assert api.get(path).json() == {}
 
 
 def test_json_values_keep_their_types(api: ServiceClient) -> None:

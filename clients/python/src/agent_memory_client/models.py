@@ -796,6 +796,7 @@ class LastOutcome(Result):
     id: str
     status: str
     text: str
+    flags: list[str]
     event_time: str
 
 
@@ -956,6 +957,7 @@ class OpenEnd(Result):
     id: str
     kind: str
     text: str
+    flags: list[str]
     event_time: str
     reasons: list[str]
 
@@ -966,6 +968,7 @@ class PacketArtifact(Result):
     id: str
     uri: str
     title: str
+    flags: list[str]
     type: str
     revision: int
     revision_label: str
@@ -978,6 +981,7 @@ class PacketConstraint(Result):
 
     id: str | None
     text: str
+    flags: list[str]
     source: str
 
 
@@ -988,6 +992,7 @@ class PacketEvidence(Result):
     kind: str
     note: str
     text: str
+    flags: list[str]
     score: float
     reasons: list[str]
     event_time: str
@@ -1000,6 +1005,7 @@ class PacketGoal(Result):
 
     id: str
     description: str
+    flags: list[str]
     status: str
     priority: int
     deadline: str | None
@@ -1015,6 +1021,7 @@ class PacketStrategy(Result):
 
     id: str
     text: str
+    flags: list[str]
     task_type: str
     tool_sequence: list[str]
     success_rate: float
@@ -1391,6 +1398,7 @@ class ReplayPiece(Result):
     tier: str
     provenance: str
     text: str
+    flags: list[str]
     tokens: int
     reason: str
     event_time: str

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -131,15 +132,50 @@ def test_marks_of_one_moment_in_two_installations_are_both_kept(account: Account
     assert store.get_all(replace(talk, conversation_id="talk-2")) == {"skill:sewing": ""}
 
 
-def test_marks_after_an_import_from_a_clock_that_is_ahead_are_kept(stranger: Account, talk: ConversationRef) -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)
+def export_ahead(talk: ConversationRef, **ahead: float) -> bytes:
+    """Return an archive of a talk whose two marks were made by a clock that is ahead, and delete them."""
+    later = datetime.now(UTC) + timedelta(**ahead)
     Injection.objects.in_account(talk.account_id).delete()
     client().delete(JOURNAL)
-    row = Injection(account_id=talk.account_id, conversation_id="talk-1", item_key="skill:baking", value="v1")
-    row.event, row.at, row.stream_id = "marked", later, f"{int(later.timestamp() * 1_000):020}-{0:020}"
-    row.save()
+    for number, item_key in enumerate(("skill:brewing", "skill:baking")):
+        row = Injection(account_id=talk.account_id, conversation_id="talk-1", item_key=item_key, value="v1")
+        at = later - timedelta(minutes=5) * (1 - number)
+        row.event, row.at, row.stream_id = "marked", at, f"{int(at.timestamp() * 1_000):020}-{7:020}"
+        row.save()
     archive = export_bytes(talk.account_id)
     Injection.objects.in_account(talk.account_id).delete()
+    return archive
+
+
+def read_times(account_id: UUID) -> list[tuple[str, datetime]]:
+    flush_everything()
+    return list(Injection.objects.in_account(account_id).order_by("stream_id").values_list("item_key", "at"))
+
+
+def test_an_import_from_a_clock_that_is_ahead_changes_no_times_of_other_accounts(
+    stranger: Account, talk: ConversationRef
+) -> None:
+    archive = export_ahead(talk, hours=1)
+
+    import_bytes(stranger.id, archive)
+    store.mark(talk, "skill:sewing")
+
+    [(brewing, first), (baking, last)] = read_times(stranger.id)
+    [(_, marked_at)] = read_times(talk.account_id)
+    assert (brewing, baking, last - first) == ("skill:brewing", "skill:baking", timedelta(minutes=5))
+    assert last <= marked_at <= datetime.now(UTC) + timedelta(seconds=1)
+
+
+def test_an_import_from_a_clock_that_is_not_ahead_keeps_all_times(stranger: Account, talk: ConversationRef) -> None:
+    archive = export_bytes(talk.account_id)
+
+    import_bytes(stranger.id, archive)
+
+    assert read_times(stranger.id) == read_times(talk.account_id)
+
+
+def test_marks_after_an_import_from_a_clock_that_is_ahead_are_kept(stranger: Account, talk: ConversationRef) -> None:
+    archive = export_ahead(talk, hours=1)
 
     import_bytes(stranger.id, archive)
 

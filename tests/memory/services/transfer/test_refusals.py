@@ -189,7 +189,7 @@ def test_a_dry_run_stores_nothing(archive: bytes, stranger: Account) -> None:
     assert Transfer.objects.in_account(stranger.id).count() == 1
 
 
-KEY = {"key": "value:a", "expires_at": -1}
+KEY = {"key": "unknown:a", "expires_at": -1}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,19 @@ KEY = {"key": "value:a", "expires_at": -1}
         ({"type": "zset", "value": [[1, 1]]}, "no text"),
         ({"type": "set", "value": [["a", "b"]]}, "no text"),
         ({"type": "string", "value": "\ud800"}, "UTF-8"),
-        ({"type": "set", "value": ["a"], "key": "skill:ledger:{talk}"}, "hash"),
+        ({"type": "set", "value": ["a"], "key": "skill:ledger:{talk}"}, "must be a hash"),
+        ({"type": "list", "value": ["1"], "key": "working_memory:{talk}"}, "must be a hash"),
+        ({"type": "hash", "value": [["a", "no json"]], "key": "working_memory:{talk}"}, "JSON"),
+        ({"type": "hash", "value": [["a\0b", "[1]"]], "key": "working_memory:{talk}"}, ""),
+        ({"type": "list", "value": ["1"], "key": "working:ana:_global:{talk}:thoughts"}, "JSON"),
+        ({"type": "list", "value": ["{}"], "key": "working:ana:_global:{talk}:thoughts"}, ""),
+        ({"type": "string", "value": "{}", "key": "working::_global:{talk}:context"}, "must be a zset"),
+        ({"type": "string", "value": "x", "key": "working::_global:{talk}:context:plan\n:b"}, "JSON"),
+        ({"type": "zset", "value": [["plan", 1]], "key": "agent:{a:b}:::memory"}, ""),
+        ({"type": "hash", "value": [], "key": "agent:{a}:t%3A1::shared:b"}, "must be a zset"),
+        ({"type": "string", "value": "{", "key": "agent:{a}:::shared:b:plan"}, "JSON"),
+        ({"type": "string", "value": "no json", "key": "value:plan"}, ""),
+        ({"type": "list", "value": ["a"], "key": "value:plan"}, "must be a string"),
     ],
     ids=str,
 )
