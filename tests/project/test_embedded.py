@@ -378,7 +378,9 @@ def test_only_the_server_that_the_environment_does_not_name_is_started(data: Pat
     assert shared.release()
 
 
-@pytest.mark.parametrize("arguments", [[], ["help"], ["migrate", "--help"], ["spectacular"], ["version"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["help"], ["migrate", "--help"], ["spectacular"], ["version"], ["describe_settings"]]
+)
 def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: Path) -> None:
     with servers_for_command(["manage.py", *arguments], {"MEMORY_DATA_DIR": str(data)}):
         assert list(data.iterdir()) == []
@@ -386,10 +388,39 @@ def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: 
 
 def test_a_command_says_once_that_it_makes_a_new_installation(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        with servers_for_command(["manage.py", "check"], GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}):
+        with servers_for_command(["manage.py", "migrate"], GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}):
             pass
 
     assert capsys.readouterr().err == f"A new installation is made in {data}, as there is none.\n"
+
+
+@pytest.mark.parametrize("command", ["backup", "check", "memory_stats", "erase_subject", "run_job", "shell"])
+def test_a_command_is_refused_where_nothing_is_installed_and_makes_nothing(command: str, data: Path) -> None:
+    typo = data / "typo"
+
+    with (
+        pytest.raises(EmbeddedServerError, match=rf"^Nothing is installed in {typo}\."),
+        servers_for_command(["manage.py", command], {"MEMORY_DATA_DIR": str(typo)}),
+    ):
+        pass
+
+    assert not typo.exists()
+
+
+def test_a_command_runs_where_something_is_installed(place: ServerPaths, data: Path) -> None:
+    environ = GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}
+    with servers_for_command(["manage.py", "bootstrap"], dict(environ)):
+        pass
+
+    with servers_for_command(["manage.py", "backup"], environ):
+        assert PostgresServer(place).is_running()
+
+
+def test_a_command_needs_no_data_folder_where_the_database_is_elsewhere(data: Path) -> None:
+    environ = GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data / "new"), "DATABASE_URL": "postgres://db.example/memory"}
+
+    with servers_for_command(["manage.py", "backup"], environ | {"REDIS_URL": "redis://redis.example"}):
+        pass
 
 
 def test_a_process_id_counts_as_a_server_only_if_its_program_matches() -> None:
