@@ -9,7 +9,7 @@ from typing import IO, Any, cast
 from django.core.management.base import CommandError, OutputWrapper
 
 from memory.audit import record_audit
-from memory.management.base import INTERRUPTED, OperatorCommand, check_keys, find_account, terminal_bar
+from memory.management.base import INTERRUPTED, OperatorCommand, find_account, require_keys, terminal_bar
 from memory.management.commands.export_conversations import Output, open_output
 from memory.owner import Owner
 from memory.services.transfer.export import export_archive
@@ -66,7 +66,7 @@ class Command(OperatorCommand):
         parser.add_argument("--json", action="store_true", help="figures on standard error as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_keys()
+        require_keys()
         account = find_account(options["account"])
         scope = TransferScope(account_id=account.id, agent_id=options["agent"], user_id=options["user"])
         record_audit(Owner(account_id=account.id, actor="command"), operation="export", memory_type="account")

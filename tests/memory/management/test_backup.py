@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from ledger import store
@@ -15,8 +16,9 @@ from ledger.journal import flush_journal, restore_all_ledgers
 from ledger.models import Injection
 from memory.models import Account, Fact
 from memory.owner import Owner
+from memory.services.backup.create import require_tables
 from memory.services.backup.live import count_own_keys, dump_live, merge_streams, read_streams, replace_live
-from memory.services.backup.manifest import DATABASE, KEYS, LIVE, MANIFEST, digest_of_body
+from memory.services.backup.manifest import DATABASE, KEYS, LIVE, MANIFEST, BackupError, digest_of_body
 from memory_project.redis import ConversationRef, client
 from tests.memory.facts import know
 
@@ -144,6 +146,14 @@ def test_a_folder_that_holds_something_is_not_written_to(account: Account, tmp_p
     (tmp_path / "something").touch()
 
     assert "not an empty folder" in refusal("backup", str(tmp_path), "--without-keys")
+
+
+def test_nothing_is_backed_up_of_a_database_without_tables() -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations")
+        with pytest.raises(BackupError, match="the database has no tables"):
+            require_tables()
+        transaction.set_rollback(True)
 
 
 def test_a_failing_dump_leaves_nothing(account: Account, tmp_path: Path) -> None:
