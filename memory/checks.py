@@ -56,6 +56,7 @@ ALERT_IDS = {
     "job_failed": "memory.W013",
     "job_incomplete": "memory.W014",
     "redis_nearly_full": "memory.W015",
+    "redis_disk": "memory.W021",
     "embedding_model_differs": "memory.W017",
     "tokens_spent": "memory.W018",
 }

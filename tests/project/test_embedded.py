@@ -299,6 +299,19 @@ def test_a_socket_folder_that_other_users_can_write_to_is_refused(place: ServerP
         make_socket_folder(place)
 
 
+def test_a_server_whose_disk_is_full_answers_commands_that_look_for_it(data: Path, valkey: ValkeyServer) -> None:
+    valkey.start()
+    with redis.Redis(unix_socket_path=str(valkey.socket())) as client:
+        shutil.rmtree(data / "valkey")
+        client.config_set("save", "3600 1")
+        client.bgsave()
+        wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", seconds=10)
+
+    valkey.start()
+
+    assert valkey.is_running()
+
+
 def test_a_socket_path_that_is_too_long_is_refused(data: Path) -> None:
     with pytest.raises(EmbeddedServerError, match="MEMORY_SOCKET_DIR"):
         make_server_paths(data, socket_parent=Path("/tmp") / ("long" * 20))
