@@ -40,6 +40,7 @@ SERVERLESS_COMMANDS = frozenset(
 """Commands of manage.py that need no database. A new command need not be listed: it gets its servers."""
 RESTORE = "restore"
 """The command that brings the secrets of an installation: its first start may be with a database elsewhere."""
+DRY_RUN = "--dry-run"
 INSTALLING_COMMANDS = frozenset(("migrate", "bootstrap", RESTORE))
 """Commands of manage.py that make an installation where there is none. All others are refused there."""
 
@@ -73,6 +74,10 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
     if len(arguments) < 2 or wants_help or arguments[1] in SERVERLESS_COMMANDS:
         yield
         return
+    if is_trial_restore(arguments) and not has_installation(environ):
+        # it verifies the backup, which needs no server, and there is nothing that it would replace
+        yield
+        return
     if arguments[1] not in INSTALLING_COMMANDS:
         require_installation(environ)
     servers = acquire_servers(environ, brings_secrets=arguments[1] == RESTORE, announce=sys.stderr.write)
@@ -81,6 +86,13 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
     finally:
         if servers is not None:
             servers.release()
+
+
+def is_trial_restore(arguments: Sequence[str]) -> bool:
+    """Return whether the command is `restore --dry-run`, also where the option is shortened."""
+    return arguments[1] == RESTORE and any(
+        len(argument) > len("--") and DRY_RUN.startswith(argument) for argument in arguments[2:]
+    )
 
 
 def has_installation(environ: Mapping[str, str]) -> bool:

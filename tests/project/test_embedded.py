@@ -429,6 +429,14 @@ def test_a_command_runs_where_something_is_installed(place: ServerPaths, data: P
         assert PostgresServer(place).is_running()
 
 
+@pytest.mark.parametrize("option", ["--dry-run", "--dry"])
+def test_the_trial_of_a_restore_makes_no_installation(option: str, data: Path) -> None:
+    new = data / "new"
+
+    with servers_for_command(["manage.py", "restore", "/backup", option], {"MEMORY_DATA_DIR": str(new)}):
+        assert not new.exists()
+
+
 def test_a_command_needs_no_data_folder_where_the_database_is_elsewhere(data: Path) -> None:
     environ = GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data / "new"), "DATABASE_URL": "postgres://db.example/memory"}
 

@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ from tests.memory.facts import know
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
 
+SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
 PASSPHRASE = "a passphrase of tests"
 
 
@@ -82,6 +86,25 @@ def test_a_dry_run_counts_what_would_be_replaced(backup: Path, passphrase: str) 
 
     assert shown["replaced"]["rows"]["memories"] == shown["replaced"]["rows"]["accounts"] == 1
     assert Fact.objects.exists()
+
+
+def test_a_dry_run_where_nothing_is_installed_verifies_the_backup_and_makes_nothing(
+    backup: Path, passphrase: str, tmp_path: Path
+) -> None:
+    environ = {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}
+    command = [sys.executable, "manage.py", "restore", str(backup), passphrase, "--dry-run"]
+
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parents[3],
+        env=environ | {"MEMORY_DATA_DIR": str(tmp_path / "new")},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is complete. It would replace 0 rows by" in done.stdout
+    assert not (tmp_path / "new").exists()
 
 
 def test_data_that_is_there_is_not_replaced_unasked(backup: Path, passphrase: str) -> None:
