@@ -140,6 +140,8 @@ def configure_logging(format_: str, *, level: str, task_level: str) -> dict[str,
             "waitress": {"level": "ERROR"},
             "openai": {"level": "WARNING"},
             "psycopg.pool": {"filters": ["pool"]},
+            # it has a manager for each way in, which all start and stop together
+            "mcp.server.streamable_http_manager": {"level": "WARNING"},
             # a line for each request is for machines
             "memory_project.access": {"level": "INFO" if format_ == "json" else "WARNING"},
         },
