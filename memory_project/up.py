@@ -192,13 +192,13 @@ def find_user(log: Log, address: Address) -> ServerUser | None:
     try:
         return find_part_user(os.environ, (address.port, address.health_port, address.mcp_port))
     except CannotSwitchError as err:
-        log.write(OWN_NAME, f"web server and worker run as root, because {err}")
+        log.say(OWN_NAME, f"web server and worker run as root, because {err}", level="WARNING")
         return None
 
 
 def prepare(log: Log, address: Address) -> None:
     """Migrate, and make the first account."""
-    log.write(OWN_NAME, "migrating the database")
+    log.say(OWN_NAME, "migrating the database")
     manage("migrate", "--no-input", "--verbosity", "0")
     print_addresses(log, address, json.loads(manage("bootstrap")))
 
@@ -245,9 +245,9 @@ def leave(servers: SharedServers | None, log: Log) -> None:
     """Release the servers. The last process to do so stops them: Valkey, then PostgreSQL."""
     if servers is None:
         return
-    log.write(OWN_NAME, "stopping Valkey and PostgreSQL")
+    log.say(OWN_NAME, "stopping Valkey and PostgreSQL")
     if not servers.release():
-        log.write(OWN_NAME, "they run on: another process uses them")
+        log.say(OWN_NAME, "they run on: another process uses them")
 
 
 if __name__ == "__main__":

@@ -244,7 +244,9 @@ time.sleep(60)
 """A part that writes more than a pipe holds, once it is told to."""
 
 
-def test_parts_that_write_much_are_read_while_a_server_is_started_again(place: ServerPaths, tmp_path: Path) -> None:
+def test_parts_that_write_much_are_read_while_a_server_is_started_again(
+    place: ServerPaths, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     servers = SharedServers(place, [ValkeyServer(place)])
     servers.acquire()
     started, told, written = (tmp_path / name for name in ("started", "told", "written"))
@@ -270,6 +272,9 @@ def test_parts_that_write_much_are_read_while_a_server_is_started_again(place: S
             looping.result(60)
             loop.stop(stop)
 
+    said = capsys.readouterr().out
+    assert "WARNING Valkey stopped; starting again\n" in said
+    assert "WARNING Valkey started again\n" in said
     assert servers.release()
 
 

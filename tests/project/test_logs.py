@@ -1,8 +1,13 @@
 """The lines of the log: those of the supervisor, and what other packages may say in it."""
 
+import json
 import logging
+import re
+
+import pytest
 
 from memory_project.logs import PoolFilter, configure_logging
+from memory_project.supervisor.log import Log
 
 REFUSED = 'connection to server at "127.0.0.1", port 1 failed: Connection refused\n\tIs the server running?\n'
 
@@ -31,3 +36,26 @@ def test_the_managers_of_mcp_do_not_say_that_each_of_them_started() -> None:
     loggers = configure_logging("text", level="INFO", task_level="WARNING")["loggers"]
 
     assert loggers["mcp.server.streamable_http_manager"] == {"level": "WARNING"}
+
+
+def test_a_line_of_the_supervisor_has_its_time_and_level(capsys: pytest.CaptureFixture[str]) -> None:
+    Log({}).say("up", "PostgreSQL stopped; starting again", level="WARNING")
+
+    line = capsys.readouterr().out
+    assert re.fullmatch(
+        r"up       \| \d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING PostgreSQL stopped; .* again\n", line
+    )
+
+
+def test_a_line_of_the_supervisor_has_its_level_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    Log({"MEMORY_LOG_FORMAT": "json"}).say("up", "PostgreSQL stopped; starting again", level="WARNING")
+
+    line = json.loads(capsys.readouterr().out)
+    assert (line["part"], line["level"], line["message"]) == ("up", "WARNING", "PostgreSQL stopped; starting again")
+    assert line["time"]
+
+
+def test_a_line_of_a_part_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Log({}).write("node", "2026-12-01 00:05:00,123 INFO web: listening")
+
+    assert capsys.readouterr().out == "node     | 2026-12-01 00:05:00,123 INFO web: listening\n"

@@ -229,7 +229,7 @@ def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_whe
     assert first_start.is_live
 
     assert first_start.exit_code == 0
-    order = [line.split("stopping ")[1] for line in printed.splitlines() if "| stopping " in line]
+    order = [line.split("stopping ")[1] for line in printed.splitlines() if " INFO stopping " in line]
     assert order == ["mcp", "node", "Valkey and PostgreSQL"]
     assert first_start.left == []
 
