@@ -51,7 +51,7 @@ class IdFilter(logging.Filter):
         return True
 
 
-class PoolFilter(logging.Filter):
+class RepeatFilter(logging.Filter):
     """Lets a pool complain of each kind once in QUIET_SECONDS, in one line: its connections fail all at once."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ def configure_logging(format_: str, *, level: str, task_level: str) -> dict[str,
         },
         "filters": {
             "ids": {"()": "memory_project.logs.IdFilter"},
-            "pool": {"()": "memory_project.logs.PoolFilter"},
+            "pool": {"()": "memory_project.logs.RepeatFilter"},
         },
         "handlers": {
             "console": {

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from memory_project.logs import PoolFilter, configure_logging
+from memory_project.logs import RepeatFilter, configure_logging
 from memory_project.supervisor.log import Log
 
 REFUSED = 'connection to server at "127.0.0.1", port 1 failed: Connection refused\n\tIs the server running?\n'
@@ -19,7 +19,7 @@ def complain(template: str, *args: object, seconds: float) -> logging.LogRecord:
 
 
 def test_a_pool_whose_connections_fail_at_once_says_so_once_in_one_line() -> None:
-    pool = PoolFilter()
+    pool = RepeatFilter()
     first = complain("error connecting in %r: %s", "pool-1", REFUSED, seconds=0.0)
 
     assert pool.filter(first)
