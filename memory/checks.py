@@ -32,6 +32,7 @@ from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_
 from memory.services.operations.canary import compare_keys
 from memory_project import encryption, tracing
 from memory_project.embedded.models import is_bundle_installed
+from memory_project.postgresql.failures import MIGRATIONS_MISSING, describe_missing_migrations
 
 DATABASE = "default"
 MINIMUM_PGVECTOR = (0, 8)
@@ -55,6 +56,7 @@ ALERT_IDS = {
     "job_failed": "memory.W013",
     "job_incomplete": "memory.W014",
     "redis_nearly_full": "memory.W015",
+    "redis_disk": "memory.W021",
     "embedding_model_differs": "memory.W017",
     "tokens_spent": "memory.W018",
 }
@@ -231,6 +233,18 @@ def complain_of_connections(allowed: int, of_others: int) -> list[CheckMessage]:
     )
     hint = "Raise max_connections, or lower MEMORY_WEB_WORKERS, MEMORY_WEB_THREADS or MEMORY_WORKER_PROCESSES."
     return [CheckWarning(text, hint=hint, id="memory.W019")]
+
+
+@register(Tags.database)
+def check_migrations(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Check that no migration is missing. `migrate` silences it, which applies them."""
+    if DATABASE not in (databases or ()):
+        return []
+    with suppress(DatabaseError):  # reported by check_database
+        if found := describe_missing_migrations():
+            hint = "docs/operations.md says more, under Upgrade."
+            return [Error(found, hint=hint, id=MIGRATIONS_MISSING)]
+    return []
 
 
 def complain_of_pgvector(installed: str | None, available: str | None) -> list[CheckMessage]:

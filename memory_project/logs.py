@@ -18,6 +18,9 @@ from uuid import UUID
 NOBODY = "-"
 """Stands for an id outside of requests and runs."""
 
+QUIET_SECONDS = 10.0
+"""Seconds in which a pool of connections complains of the same once."""
+
 META_KEY = "memory_project.request_id"
 """The key under which a request's `META` keeps its id, for lines that are logged after its answer."""
 
@@ -45,6 +48,22 @@ class IdFilter(logging.Filter):
         logged = getattr(getattr(record, "request", None), "META", {}).get(META_KEY)
         record.request_id = current_request_id.get() or logged or NOBODY
         record.job_id = current_job_id.get() or NOBODY
+        return True
+
+
+class RepeatFilter(logging.Filter):
+    """Lets a pool complain of each kind once in QUIET_SECONDS, in one line: its connections fail all at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quiet_until: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.created < self._quiet_until.get(record.msg, 0.0):
+            return False
+        self._quiet_until[record.msg] = record.created + QUIET_SECONDS
+        # the driver's reason has lines of advice
+        record.msg, record.args = " ".join(record.getMessage().split()), None
         return True
 
 
@@ -97,7 +116,10 @@ def configure_logging(format_: str, *, level: str, task_level: str) -> dict[str,
             },
             "json": {"()": "memory_project.logs.JsonFormatter"},
         },
-        "filters": {"ids": {"()": "memory_project.logs.IdFilter"}},
+        "filters": {
+            "ids": {"()": "memory_project.logs.IdFilter"},
+            "pool": {"()": "memory_project.logs.RepeatFilter"},
+        },
         "handlers": {
             "console": {
                 "class": "logging.StreamHandler",
@@ -117,6 +139,9 @@ def configure_logging(format_: str, *, level: str, task_level: str) -> dict[str,
             "httpx2": {"level": "WARNING"},
             "waitress": {"level": "ERROR"},
             "openai": {"level": "WARNING"},
+            "psycopg.pool": {"filters": ["pool"]},
+            # it has a manager for each way in, which all start and stop together
+            "mcp.server.streamable_http_manager": {"level": "WARNING"},
             # a line for each request is for machines
             "memory_project.access": {"level": "INFO" if format_ == "json" else "WARNING"},
         },

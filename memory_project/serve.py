@@ -63,6 +63,7 @@ def read_options() -> Namespace:
 def choose_part(options: Namespace, address: Address) -> Part:
     """Return the part that the role is, and name the address of its health checks. Raises UpError."""
     if options.role == "web":
+        up.check_apart(address.health_port, "MEMORY_HEALTH_PORT", {address.port: "MEMORY_PORT"})
         return web_part(address)
     if options.role == "mcp":
         return mcp_part(address, require_mcp_port(address), service_url=os.environ.get(SERVICE_URL) or address.url())

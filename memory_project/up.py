@@ -127,6 +127,7 @@ def claim(lock: FileLock, address: Address) -> Address:
         port = getattr(address, field)
         try:
             if port is not None:
+                check_apart(port, name, others_than(name, address))
                 check_port(address.host, port, variables=name)
         except UpError as err:
             if name in os.environ:
@@ -135,6 +136,25 @@ def claim(lock: FileLock, address: Address) -> Address:
             given_up: dict[str, Any] = {field: None}
             address = replace(address, **given_up)
     return address
+
+
+def others_than(name: str, address: Address) -> dict[int | None, str]:
+    """Return the main port, and the ports beside it that somebody chose, but for that of `name`, with their settings.
+
+    Those that nobody chose follow the main port, so they are apart from each other.
+    """
+    chosen = {
+        getattr(address, field): other
+        for field, (other, _) in PORTS_BESIDE.items()
+        if other in os.environ and other != name
+    }
+    return {**chosen, address.port: "MEMORY_PORT"}
+
+
+def check_apart(port: int | None, name: str, others: Mapping[int | None, str]) -> None:
+    """Raise UpError if the port, which the setting `name` gives, is that of another setting as well."""
+    if port in others:
+        raise UpError(f"Port {port} cannot be used twice: it is that of {others[port]}. Set {name} to another one.")
 
 
 def check_port(host: str, port: int, *, variables: str) -> None:
@@ -172,13 +192,13 @@ def find_user(log: Log, address: Address) -> ServerUser | None:
     try:
         return find_part_user(os.environ, (address.port, address.health_port, address.mcp_port))
     except CannotSwitchError as err:
-        log.write(OWN_NAME, f"web server and worker run as root, because {err}")
+        log.say(OWN_NAME, f"web server and worker run as root, because {err}", level="WARNING")
         return None
 
 
 def prepare(log: Log, address: Address) -> None:
     """Migrate, and make the first account."""
-    log.write(OWN_NAME, "migrating the database")
+    log.say(OWN_NAME, "migrating the database")
     manage("migrate", "--no-input", "--verbosity", "0")
     print_addresses(log, address, json.loads(manage("bootstrap")))
 
@@ -225,9 +245,9 @@ def leave(servers: SharedServers | None, log: Log) -> None:
     """Release the servers. The last process to do so stops them: Valkey, then PostgreSQL."""
     if servers is None:
         return
-    log.write(OWN_NAME, "stopping Valkey and PostgreSQL")
+    log.say(OWN_NAME, "stopping Valkey and PostgreSQL")
     if not servers.release():
-        log.write(OWN_NAME, "they run on: another process uses them")
+        log.say(OWN_NAME, "they run on: another process uses them")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from django.test import override_settings
 
 from memory_project import redis
+from memory_project.embedded.locks import wait_until
 from memory_project.embedded.redis import ValkeyServer, store_url
 from memory_project.http.throttling import KeyThrottle
 from tests.servers import make_temporary_paths
@@ -32,6 +33,15 @@ def own_redis() -> Iterator[None]:
         valkey.start()
         stack.enter_context(redis_at(store_url(valkey.socket())))
         yield
+
+
+def take_disk() -> None:
+    """Take the data folder from the server of `own_redis`, and wait until it knows that it cannot write."""
+    client = redis.client()
+    shutil.rmtree(str(client.config_get("dir")["dir"]))
+    client.config_set("save", "3600 1")
+    client.bgsave()
+    assert wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", seconds=10)
 
 
 @contextmanager

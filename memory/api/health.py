@@ -18,6 +18,7 @@ from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_
 from memory.services.operations.backlogs import MAX_COUNTED
 from memory.services.operations.canary import compare_keys
 from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
+from memory_project.http.problems import NO_SPACE
 from memory_project.postgresql.replicas import Replica, replicas
 from memory_project.redis import SHARED_KEYS, client, refuse_cluster_node
 from memory_project.redis_cluster import ClusterUnavailable
@@ -26,6 +27,8 @@ from memory_project.stopping import STOPPING
 TIMEOUT_SECONDS = 2.5
 STATEMENT_TIMEOUT_MS = 2_000
 PROBE_SECONDS = 10
+DISK_ERROR = "MISCONF"
+"""The first word of what Redis answers while it cannot write its files."""
 
 
 class NotReady(Exception):  # noqa: N818  a finding, not a fault
@@ -84,10 +87,19 @@ def await_check(check: "Future[Any]", deadline: AnswerDeadline) -> str:
     except TimeoutError:
         return "does not answer"
     except ResponseError as err:
-        return f"refuses commands ({type(err).__name__})"
+        return describe_refusal(err)
     except (DatabaseError, RedisError) as err:
         return f"not reachable ({type(err).__name__})"
     return "ok"
+
+
+def describe_refusal(err: ResponseError) -> str:
+    """Return why Redis refuses to write: its disk, if it says so."""
+    if NO_SPACE in str(err):
+        return "has no disk space left, and refuses writes"
+    if str(err).startswith(DISK_ERROR):
+        return "cannot write to its disk, and refuses writes"
+    return f"refuses commands ({type(err).__name__})"
 
 
 def write_to_redis() -> None:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 from memory.errors import MemoryServiceError, NotFound
 from memory.models import Account
 from memory.services.accounts import register
-from memory.services.operations.canary import check_keys as check_keys
+from memory.services.operations.canary import require_keys as require_keys
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C."""

@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from memory.services.backup.keys import MIN_PASSPHRASE
+
 VARIABLE = "MEMORY_BACKUP_PASSPHRASE"
 
 
@@ -19,7 +21,8 @@ def add_passphrase_arguments(parser: ArgumentParser) -> None:
         "--passphrase-file",
         metavar="FILE",
         type=Path,
-        help=f"file whose first line is the passphrase; default: {VARIABLE}, or a prompt",
+        help=f"file whose first line is the passphrase, of at least {MIN_PASSPHRASE} characters; "
+        f"default: {VARIABLE}, or a prompt",
     )
     found.add_argument("--without-keys", action="store_true", help="leave the keys out")
 

@@ -8,7 +8,7 @@ CELERY_BROKER_URL   missing: the same server as REDIS_URL, unless that is a Redi
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +26,23 @@ from memory_project.redis_urls import broker_url as spell_for_broker
 
 DEFAULT_SOCKET_PARENT = "/tmp"  # noqa: S108  the folder in it is checked before use
 SERVERLESS_COMMANDS = frozenset(
-    ("help", "version", "collectstatic", "findstatic", "diffsettings", "spectacular", "compilemessages")
+    (
+        "help",
+        "version",
+        "collectstatic",
+        "findstatic",
+        "diffsettings",
+        "spectacular",
+        "compilemessages",
+        "describe_settings",
+    )
 )
 """Commands of manage.py that need no database. A new command need not be listed: it gets its servers."""
 RESTORE = "restore"
 """The command that brings the secrets of an installation: its first start may be with a database elsewhere."""
+DRY_RUN = "--dry-run"
+INSTALLING_COMMANDS = frozenset(("migrate", "bootstrap", RESTORE))
+"""Commands of manage.py that make an installation where there is none. All others are refused there."""
 
 Environ = MutableMapping[str, str]
 
@@ -53,17 +65,49 @@ SECRETS = (
 
 @contextmanager
 def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[None]:
-    """Run `manage.py` with the servers that the command needs, found or started, for as long as it runs."""
+    """Run `manage.py` with the servers that the command needs, found or started, for as long as it runs.
+
+    Raises EmbeddedServerError, also for a command that would find an empty database in a folder without an
+    installation, which somebody mistyped or whose setting a cron job lacks.
+    """
     wants_help = any(argument in {"--help", "-h", "--version"} for argument in arguments[1:])
     if len(arguments) < 2 or wants_help or arguments[1] in SERVERLESS_COMMANDS:
         yield
         return
+    if is_trial_restore(arguments) and not has_installation(environ):
+        # it verifies the backup, which needs no server, and there is nothing that it would replace
+        yield
+        return
+    if arguments[1] not in INSTALLING_COMMANDS:
+        require_installation(environ)
     servers = acquire_servers(environ, brings_secrets=arguments[1] == RESTORE, announce=sys.stderr.write)
     try:
         yield
     finally:
         if servers is not None:
             servers.release()
+
+
+def is_trial_restore(arguments: Sequence[str]) -> bool:
+    """Return whether the command is `restore --dry-run`, also where the option is shortened."""
+    return arguments[1] == RESTORE and any(
+        len(argument) > len("--") and DRY_RUN.startswith(argument) for argument in arguments[2:]
+    )
+
+
+def has_installation(environ: Mapping[str, str]) -> bool:
+    """Return whether there is a database: one that the environment names, or one in the data folder."""
+    return "DATABASE_URL" in environ or (data_folder(environ) / PostgresServer.folder).exists()
+
+
+def require_installation(environ: Mapping[str, str]) -> None:
+    """Raise EmbeddedServerError where there is no database. Makes nothing."""
+    with os_errors_as_sentences():
+        if not has_installation(environ):
+            raise EmbeddedServerError(
+                f"Nothing is installed in {data_folder(environ)}. Set MEMORY_DATA_DIR to the folder of the "
+                "installation, or make one: `make up`, `agent-memory up`, or the commands `migrate` and `restore`."
+            )
 
 
 def acquire_servers(

@@ -61,6 +61,9 @@ class ValkeyServer(Daemon):
         client = redis.Redis(unix_socket_path=str(self.socket()), socket_timeout=5)
         try:
             return bool(client.ping())
+        except redis.ResponseError:
+            # it refuses even a PING while its disk is full
+            return True
         except (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError):
             return False
         finally:

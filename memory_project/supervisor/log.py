@@ -29,6 +29,14 @@ class Log:
             prefix = f"\x1b[{COLOURS.get(part, 1)}m{prefix}\x1b[0m"
         self.print(f"{prefix} {line}")
 
+    def say(self, part: str, text: str, *, level: str = "INFO") -> None:
+        """Write a line of the supervisor's own about a part, with its time and level, as those of parts have."""
+        now = datetime.now(UTC)
+        if self._is_json:
+            self.print(format_as_json(part, text, level=level))
+        else:
+            self.write(part, f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1_000:03} {level} {text}")
+
     def announce(self, facts: Mapping[str, str | None], text: str) -> None:
         """Print a text for people; for machines, the facts in it."""
         if self._is_json:
@@ -50,14 +58,14 @@ class Log:
             return
 
 
-def format_as_json(part: str, line: str) -> str:
-    """Return the part's JSON object with its name, or an object around a line that is none."""
+def format_as_json(part: str, line: str, *, level: str = "INFO") -> str:
+    """Return the part's JSON object with its name, or an object of that level around a line that is none."""
     try:
         found = json.loads(line)
     except ValueError:
         found = line
     if not isinstance(found, dict):
-        found = {"time": datetime.now(UTC).isoformat(), "level": "INFO", "logger": part, "message": line}
+        found = {"time": datetime.now(UTC).isoformat(), "level": level, "logger": part, "message": line}
     return json.dumps({"part": part, **found}, ensure_ascii=False)
 
 

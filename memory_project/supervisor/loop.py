@@ -57,14 +57,14 @@ class Loop:
             for running in self._parts:
                 running.tend(now)
             if ready.has_come(now):
-                self._log.write(OWN_NAME, f"ready: {url}")
+                self._log.say(OWN_NAME, f"ready: {url}")
             time.sleep(TICK_SECONDS)
 
     def stop(self, stop: StopRequest) -> None:
         """Stop all parts together, each with its time to finish."""
         begun = time.monotonic()
         for running in self._parts:
-            self._log.write(OWN_NAME, f"stopping {running.part.name}")
+            self._log.say(OWN_NAME, f"stopping {running.part.name}")
             running.ask_to_stop()
         left = [*self._parts]
         while left:
@@ -84,13 +84,15 @@ class Loop:
         if not stopped:
             return
         wait = self._server_restarts.wait_seconds(now - self._servers_started_at)
-        self._log.write(OWN_NAME, f"{' and '.join(stopped)} stopped; starting again")
+        names = " and ".join(stopped)
+        self._log.say(OWN_NAME, f"{names} stopped; starting again", level="WARNING")
         try:
             with self._reading_parts():
                 self._servers.start_missing()
+            self._log.say(OWN_NAME, f"{names} started again", level="WARNING")
         except (EmbeddedServerError, OSError) as err:
             # a full disk, for example, which is waited out
-            self._log.write(OWN_NAME, str(err))
+            self._log.say(OWN_NAME, str(err), level="ERROR")
         self._servers_started_at = time.monotonic()
         self._next_server_check = self._servers_started_at + wait
 

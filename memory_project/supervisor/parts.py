@@ -157,7 +157,7 @@ class RunningPart:
                 except OSError as err:
                     # out of memory or processes, for example, which is waited out
                     self._start_at = now + MAX_WAIT_SECONDS
-                    self._log.write(self.part.name, f"cannot be started: {err.strerror}")
+                    self._log.say(self.part.name, f"cannot be started: {err.strerror}", level="ERROR")
         elif (returncode := self._process.poll()) is not None:
             self._bury(returncode, now)
 
@@ -210,7 +210,7 @@ class RunningPart:
         death = f"ended with exit code {returncode}"
         if returncode < 0:
             death = f"was killed by {signal.Signals(-returncode).name}"
-        self._log.write(self.part.name, f"{death}; starting it again in {wait:.1f} s")
+        self._log.say(self.part.name, f"{death}; starting it again in {wait:.1f} s", level="WARNING")
         self._start_at = time.monotonic() + wait
 
     def _clean_up(self) -> None:

@@ -1,6 +1,7 @@
 """System checks: what is misconfigured is named, with a hint; what needs a server is asked only where one is."""
 
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import checks, conf
+from memory.management.commands.migrate import Command as Migrate
 from memory.models import Account, Conversation
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
@@ -73,6 +75,25 @@ def test_without_a_database_named_no_server_is_asked(django_assert_num_queries: 
 def test_the_database_is_asked_once(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(1):
         checks.check_database(databases=["default"])
+
+
+@pytest.mark.django_db
+def test_missing_migrations_are_an_error() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+
+    assert checks.check_migrations() == []
+    assert ids_of(checks.check_migrations(databases=["default"])) == ["memory.E016"]
+
+
+@pytest.mark.django_db
+def test_migrate_does_not_report_the_migrations_that_it_is_to_apply() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+
+    Migrate(stderr=StringIO()).check(databases=["default"])
+
+    assert ids_of(checks.check_migrations(databases=["default"])) == ["memory.E016"]
 
 
 def test_an_invalid_embedding_provider_is_an_error(settings: Settings, fresh_embedder: None) -> None:

@@ -244,7 +244,9 @@ time.sleep(60)
 """A part that writes more than a pipe holds, once it is told to."""
 
 
-def test_parts_that_write_much_are_read_while_a_server_is_started_again(place: ServerPaths, tmp_path: Path) -> None:
+def test_parts_that_write_much_are_read_while_a_server_is_started_again(
+    place: ServerPaths, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     servers = SharedServers(place, [ValkeyServer(place)])
     servers.acquire()
     started, told, written = (tmp_path / name for name in ("started", "told", "written"))
@@ -270,6 +272,9 @@ def test_parts_that_write_much_are_read_while_a_server_is_started_again(place: S
             looping.result(60)
             loop.stop(stop)
 
+    said = capsys.readouterr().out
+    assert "WARNING Valkey stopped; starting again\n" in said
+    assert "WARNING Valkey started again\n" in said
     assert servers.release()
 
 
@@ -297,6 +302,19 @@ def test_a_socket_folder_that_other_users_can_write_to_is_refused(place: ServerP
 
     with pytest.raises(EmbeddedServerError, match="is not a private folder"):
         make_socket_folder(place)
+
+
+def test_a_server_whose_disk_is_full_answers_commands_that_look_for_it(data: Path, valkey: ValkeyServer) -> None:
+    valkey.start()
+    with redis.Redis(unix_socket_path=str(valkey.socket())) as client:
+        shutil.rmtree(data / "valkey")
+        client.config_set("save", "3600 1")
+        client.bgsave()
+        wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", seconds=10)
+
+    valkey.start()
+
+    assert valkey.is_running()
 
 
 def test_a_socket_path_that_is_too_long_is_refused(data: Path) -> None:
@@ -378,7 +396,9 @@ def test_only_the_server_that_the_environment_does_not_name_is_started(data: Pat
     assert shared.release()
 
 
-@pytest.mark.parametrize("arguments", [[], ["help"], ["migrate", "--help"], ["spectacular"], ["version"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["help"], ["migrate", "--help"], ["spectacular"], ["version"], ["describe_settings"]]
+)
 def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: Path) -> None:
     with servers_for_command(["manage.py", *arguments], {"MEMORY_DATA_DIR": str(data)}):
         assert list(data.iterdir()) == []
@@ -386,10 +406,47 @@ def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: 
 
 def test_a_command_says_once_that_it_makes_a_new_installation(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        with servers_for_command(["manage.py", "check"], GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}):
+        with servers_for_command(["manage.py", "migrate"], GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}):
             pass
 
     assert capsys.readouterr().err == f"A new installation is made in {data}, as there is none.\n"
+
+
+@pytest.mark.parametrize("command", ["backup", "check", "memory_stats", "erase_subject", "run_job", "shell"])
+def test_a_command_is_refused_where_nothing_is_installed_and_makes_nothing(command: str, data: Path) -> None:
+    typo = data / "typo"
+
+    with (
+        pytest.raises(EmbeddedServerError, match=rf"^Nothing is installed in {typo}\."),
+        servers_for_command(["manage.py", command], {"MEMORY_DATA_DIR": str(typo)}),
+    ):
+        pass
+
+    assert not typo.exists()
+
+
+def test_a_command_runs_where_something_is_installed(place: ServerPaths, data: Path) -> None:
+    environ = GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}
+    with servers_for_command(["manage.py", "bootstrap"], dict(environ)):
+        pass
+
+    with servers_for_command(["manage.py", "backup"], environ):
+        assert PostgresServer(place).is_running()
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--dry"])
+def test_the_trial_of_a_restore_makes_no_installation(option: str, data: Path) -> None:
+    new = data / "new"
+
+    with servers_for_command(["manage.py", "restore", "/backup", option], {"MEMORY_DATA_DIR": str(new)}):
+        assert not new.exists()
+
+
+def test_a_command_needs_no_data_folder_where_the_database_is_elsewhere(data: Path) -> None:
+    environ = GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data / "new"), "DATABASE_URL": "postgres://db.example/memory"}
+
+    with servers_for_command(["manage.py", "backup"], environ | {"REDIS_URL": "redis://redis.example"}):
+        pass
 
 
 def test_a_process_id_counts_as_a_server_only_if_its_program_matches() -> None:

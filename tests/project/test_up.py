@@ -229,7 +229,7 @@ def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_whe
     assert first_start.is_live
 
     assert first_start.exit_code == 0
-    order = [line.split("stopping ")[1] for line in printed.splitlines() if "| stopping " in line]
+    order = [line.split("stopping ")[1] for line in printed.splitlines() if " INFO stopping " in line]
     assert order == ["mcp", "node", "Valkey and PostgreSQL"]
     assert first_start.left == []
 
@@ -363,6 +363,49 @@ def test_a_port_that_nobody_chose_is_given_up_where_it_is_taken(
         monkeypatch.setenv(setting, str(beside))
         with pytest.raises(UpError, match=setting):
             claim(lock, address)
+
+
+def address_of(monkeypatch: pytest.MonkeyPatch, **ports: int) -> Address:
+    """Return the address by these ports: `main` of MEMORY_PORT, `health` of MEMORY_HEALTH_PORT, and so on."""
+    for setting in ("MEMORY_HEALTH_PORT", "MEMORY_MCP_PORT"):
+        monkeypatch.delenv(setting, raising=False)
+    for name, port in ports.items():
+        monkeypatch.setenv("MEMORY_PORT" if name == "main" else f"MEMORY_{name.upper()}_PORT", str(port))
+    return address_from_environment()
+
+
+@pytest.mark.parametrize(
+    ("beside", "refusal"),
+    [
+        ({"mcp": 0}, "it is that of MEMORY_PORT. Set MEMORY_MCP_PORT to another one."),
+        ({"health": 0}, "it is that of MEMORY_PORT. Set MEMORY_HEALTH_PORT to another one."),
+        ({"health": 1, "mcp": 1}, "it is that of MEMORY_MCP_PORT. Set MEMORY_HEALTH_PORT to another one."),
+    ],
+    ids=["mcp", "health", "both"],
+)
+def test_two_settings_of_one_port_are_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: dict[str, int], refusal: str
+) -> None:
+    main = find_port()
+    address = address_of(monkeypatch, main=main, **{name: main + apart for name, apart in beside.items()})
+
+    with FileLock(tmp_path / "up.lock") as lock, pytest.raises(UpError) as refused:
+        claim(lock, address)
+
+    assert str(refused.value).endswith(f"cannot be used twice: {refusal}")
+
+
+def test_a_port_that_nobody_chose_is_given_up_for_one_that_somebody_chose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = find_port()
+    address = address_of(monkeypatch, main=main, health=main + 2)
+
+    with FileLock(tmp_path / "up.lock") as lock:
+        claimed = claim(lock, address)
+
+    assert (claimed.health_port, claimed.mcp_port) == (main + 2, None)
+    assert "it is that of MEMORY_HEALTH_PORT. Set MEMORY_MCP_PORT to another one. MCP is not" in capsys.readouterr().err
 
 
 def test_ports_follow_the_main_one_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

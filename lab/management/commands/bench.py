@@ -11,7 +11,6 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
@@ -25,8 +24,9 @@ from lab.benchmarks.recall import recall_bodies
 from lab.benchmarks.scratch import fill_episodes, scratch_account
 from lab.benchmarks.throughput import CONNECTIONS, SECONDS, Throughput, measure_throughput
 from lab.benchmarks.web import KeepAliveClient, web_server
-from memory.management.base import OperatorCommand, check_keys
+from memory.management.base import OperatorCommand, require_keys
 from memory.retrieval.retrievers.vector import VECTOR
+from memory_project.postgresql.failures import describe_missing_migrations
 from memory_project.postgresql.roles import owner_connection
 
 EPISODES = 10_000
@@ -73,7 +73,7 @@ class Command(OperatorCommand):
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
         require_migrations()
-        check_keys()
+        require_keys()
         if options["jobs"] is not None:
             self.print_growth_of_jobs(options["jobs"] or FILLINGS, as_json=options["json"])
             return
@@ -105,8 +105,7 @@ class Command(OperatorCommand):
 
 def require_migrations() -> None:
     """Raise CommandError unless all migrations are applied."""
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if describe_missing_migrations():
         raise CommandError("The database is not migrated. Add --migrate, or run `manage.py migrate` first.")
 
 

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from lab.benchmarks.scratch import scratch_account
 from lab.chaos.scenarios import SCENARIOS
 from lab.chaos.stage import Stage
-from memory.management.base import OperatorCommand, check_keys
+from memory.management.base import OperatorCommand, require_keys
 
 
 class Command(OperatorCommand):
@@ -30,7 +30,7 @@ class Command(OperatorCommand):
             raise CommandError(f"There is no scenario {', '.join(unknown)}. There are: {', '.join(SCENARIOS)}.")
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
-        check_keys()
+        require_keys()
         missed = []
         for name in options["scenarios"] or SCENARIOS:
             with scratch_account("chaos") as scratch:

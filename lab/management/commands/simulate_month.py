@@ -13,7 +13,7 @@ from lab.simulation.lives import holds_anything
 from lab.simulation.month import Month, MonthStep, do_at_once, first_day_of
 from lab.simulation.reports import render_month, serialize_month, total_by_job
 from lab.simulation.script import ScriptSize
-from memory.management.base import OperatorCommand, check_keys
+from memory.management.base import OperatorCommand, require_keys
 from memory.models import Account
 
 
@@ -34,7 +34,7 @@ class Command(OperatorCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         extent = extent_of(options)
-        check_keys()
+        require_keys()
         account, _ = Account.objects.get_or_create(name=options["account"])
         if holds_anything(account):
             raise CommandError(f"The account {account.name!r} holds something already: name one that is empty.")

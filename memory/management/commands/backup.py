@@ -9,10 +9,11 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from memory.management.base import OperatorCommand, check_keys
+from memory.management.base import OperatorCommand
 from memory.management.passphrases import add_passphrase_arguments, read_passphrase
-from memory.services.backup.create import create_backup
+from memory.services.backup.create import create_backup, require_tables
 from memory.services.backup.manifest import BackupError
+from memory.services.operations.canary import check_keys
 from memory_project.postgresql.roles import owner_connection
 
 EPILOG = """
@@ -46,6 +47,8 @@ class Command(OperatorCommand):
 
     @owner_connection()
     def handle(self, *args: Any, **options: Any) -> None:
+        require_tables()
+        # those of an older version, before it is upgraded, may lack a table
         check_keys()
         folder: Path = options["folder"].absolute()
         try:

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 
-from memory.management.base import OperatorCommand, check_keys
+from memory.management.base import OperatorCommand, require_keys
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE_OPERATE, ensure_agent, issue_key
 
@@ -22,7 +22,7 @@ class Command(OperatorCommand):
     help = "Make the first account, agent, API key and admin user where there are none; print the new secrets as JSON."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_keys()
+        require_keys()
         with transaction.atomic(), connection.cursor() as cursor:
             # the second of two first starts finds what the first one made
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK_ID])

@@ -4,7 +4,6 @@ from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import ProgrammingError
 from django.utils import timezone
 
 from memory.models import Account, ApiKey
@@ -42,12 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("--expires", type=days, metavar="DAYS", help="days until it expires (default: never)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            account, is_new = Account.objects.get_or_create(name=options["account"])
-        except ProgrammingError as err:
-            raise CommandError(
-                "The database lacks its tables: wait until `make up` has made them, or run `manage.py migrate`."
-            ) from err
+        account, is_new = Account.objects.get_or_create(name=options["account"])
         if options["user"] and options["operate"]:
             raise CommandError("A key that is bound to a user cannot have the scope operate: omit --user or --operate.")
         most = READ_WRITE_OPERATE if options["operate"] else READ_WRITE

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from memory import conf
-from memory.management.base import OperatorCommand, check_keys, find_account
+from memory.management.base import OperatorCommand, find_account, require_keys
 from memory.models import Erasure
 from memory.owner import Owner
 from memory.services.custody.subjects import (
@@ -54,7 +54,7 @@ class Command(OperatorCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_keys()
+        require_keys()
         owner = Owner(account_id=find_account(options["account"]).id, actor="command")
         if options["verify"]:
             self.verify(owner, options)

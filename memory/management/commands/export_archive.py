@@ -4,12 +4,13 @@ import json
 import sys
 import time
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import IO, Any, cast
 
 from django.core.management.base import CommandError, OutputWrapper
 
 from memory.audit import record_audit
-from memory.management.base import INTERRUPTED, OperatorCommand, check_keys, find_account, terminal_bar
+from memory.management.base import INTERRUPTED, OperatorCommand, find_account, require_keys, terminal_bar
 from memory.management.commands.export_conversations import Output, open_output
 from memory.owner import Owner
 from memory.services.transfer.export import export_archive
@@ -20,8 +21,8 @@ EPILOG = """
 The zip has a file of JSON Lines for each table, the keys of Redis, and a manifest with counts and digests:
 conversations, turns, facts with all beliefs, entities, links, goals, strategies, tool uses, structured turns,
 artifacts, contexts, pools, short-term memories, profiles, learnings, teams, ledgers, tombstones. It is plain text,
-encrypted columns included: keep it safe. The same rows give the same bytes. A FILE is replaced when the export is
-complete, and only then.
+encrypted columns included: keep it safe. The same rows give the same bytes. A FILE that is
+there already is refused; with --replace, it is replaced when the export is complete, and only then.
 
   manage.py export_archive --account workshop --output workshop.zip
   manage.py export_archive --account workshop --user ana --output ana.zip --include-vectors
@@ -52,6 +53,13 @@ class Sink:
         """Do nothing: the command flushes at its end."""
 
 
+def refuse_to_replace(file: str) -> None:
+    """Raise CommandError for a file that holds something: an older archive may have what was erased since."""
+    path = Path(file)
+    if path.is_file() and path.stat().st_size:
+        raise CommandError(f"{path} exists: name another file, or give --replace.")
+
+
 class Command(OperatorCommand):
     help = "Export an account, or an agent or a user of it, to a zip that import_archive reads."
     epilog = EPILOG
@@ -62,11 +70,14 @@ class Command(OperatorCommand):
         scope.add_argument("--agent", metavar="ID", default="", help="only what belongs to this agent")
         scope.add_argument("--user", metavar="ID", default="", help="only what belongs to this user")
         parser.add_argument("--output", metavar="FILE", required=True, help="file, or - for standard output")
+        parser.add_argument("--replace", action="store_true", help="replace a file that is there already")
         parser.add_argument("--include-vectors", action="store_true", help="embeddings as well; otherwise made anew")
         parser.add_argument("--json", action="store_true", help="figures on standard error as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_keys()
+        require_keys()
+        if not options["replace"]:
+            refuse_to_replace(options["output"])
         account = find_account(options["account"])
         scope = TransferScope(account_id=account.id, agent_id=options["agent"], user_id=options["user"])
         record_audit(Owner(account_id=account.id, actor="command"), operation="export", memory_type="account")

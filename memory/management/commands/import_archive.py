@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from memory.errors import MemoryServiceError
-from memory.management.base import OperatorCommand, check_keys, end_interrupted, find_account, terminal_bar
+from memory.management.base import OperatorCommand, end_interrupted, find_account, require_keys, terminal_bar
 from memory.management.commands.import_conversations import open_source
 from memory.models import Account, Transfer
 from memory.services.transfer.load import begin_file_import, check_archive, fail_import, load_archive
@@ -46,7 +46,7 @@ class Command(OperatorCommand):
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_keys()
+        require_keys()
         name, now = options["account"], timezone.now()
         started = time.monotonic()
         if options["create_account"] and not Account.objects.filter(name=name).exists():

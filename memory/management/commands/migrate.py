@@ -10,6 +10,7 @@ from django.db.migrations.state import ProjectState
 from django.db.migrations.utils import field_is_referenced
 from django.db.models import Field
 
+from memory_project.postgresql.failures import MIGRATIONS_MISSING
 from memory_project.postgresql.locks import lock_connection
 from memory_project.postgresql.options import store_role_settings
 from memory_project.postgresql.roles import create_application_role, grant_rights, owner_connection
@@ -59,6 +60,15 @@ class LeanExecutor(MigrationExecutor):
 
 
 class Command(migrate.Command):
+    def check(self, *args: Any, **options: Any) -> None:
+        """Run the system checks, but not the one for missing migrations."""
+        silenced = settings.SILENCED_SYSTEM_CHECKS
+        settings.SILENCED_SYSTEM_CHECKS = [*silenced, MIGRATIONS_MISSING]
+        try:
+            super().check(*args, **options)
+        finally:
+            settings.SILENCED_SYSTEM_CHECKS = silenced
+
     @owner_connection()
     def handle(self, *args: Any, **options: Any) -> str | None:
         """Wait for another node's migrations, then run those that are missing still.

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memory.errors import Conflict
 from memory.maintenance import JOBS, runner
-from memory.management.base import OperatorCommand, check_keys, terminal_bar
+from memory.management.base import OperatorCommand, require_keys, terminal_bar
 from memory.models import JobRun
 from memory.providers.embeddings import (
     DEFAULT_OPENAI_MODEL,
@@ -86,7 +86,7 @@ class Command(OperatorCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_keys()
+        require_keys()
         if options["status"]:
             self.report(options)
             return

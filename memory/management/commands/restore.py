@@ -1,6 +1,7 @@
 """`manage.py restore`: an installation as a backup has it."""
 
 import json
+import os
 from argparse import ArgumentParser
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,15 @@ from django.core.management.base import CommandError
 from memory.management.base import OperatorCommand
 from memory.management.passphrases import add_passphrase_arguments, read_passphrase
 from memory.services.backup.manifest import BackupError
-from memory.services.backup.restore import Restored, RestorePlan, check_keys_of_backup, plan_restore, restore_backup
+from memory.services.backup.restore import (
+    Restored,
+    RestorePlan,
+    check_keys_of_backup,
+    plan_first_restore,
+    plan_restore,
+    restore_backup,
+)
+from memory_project.embedded.environment import has_installation
 from memory_project.postgresql.roles import owner_connection
 
 EPILOG = """
@@ -51,10 +60,12 @@ class Command(OperatorCommand):
         folder: Path = options["folder"].absolute()
         try:
             check_keys_of_backup(folder, is_asked=not options["without_keys"])
-            plan = plan_restore(folder, passphrase=read_passphrase(options, again=False))
+            passphrase = read_passphrase(options, again=False)
             if options["dry_run"]:
-                self.preview(plan, options)
+                look = plan_restore if has_installation(os.environ) else plan_first_restore
+                self.preview(look(folder, passphrase=passphrase), options)
                 return
+            plan = plan_restore(folder, passphrase=passphrase)
             restored = restore_backup(plan, replaces=options["replace"], report=self.stderr.write)
         except OSError as err:
             raise CommandError(f"{err.filename or folder}: {err.strerror or err}.") from err

@@ -16,7 +16,7 @@ from rich.console import Console
 from memory.errors import NotFound
 from memory.maintenance import JOBS, BatchReport, Job, Progress, find_job, runner
 from memory.maintenance.schedule import format_job_time
-from memory.management.base import OperatorCommand, check_keys, find_account
+from memory.management.base import OperatorCommand, find_account, require_keys
 from memory.models import JobRun
 
 EPILOG = """
@@ -90,7 +90,7 @@ class Command(OperatorCommand):
         self.stdout.write(json.dumps(jobs) if as_json else "\n".join(lines))
 
     def run(self, options: dict[str, Any]) -> None:
-        check_keys()
+        require_keys()
         if options["account"] is not None and JOBS[options["name"]].of_installation:
             raise CommandError(f"{options['name']} is of the whole installation: run it without --account.")
         run = JobRun(

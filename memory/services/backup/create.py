@@ -73,6 +73,12 @@ def create_backup(target: Path, *, passphrase: str | None, now: datetime, report
     return manifest
 
 
+def require_tables() -> None:
+    """Raise BackupError for a database to which no migration was applied: a backup of it would hold nothing."""
+    if not applied_migrations():
+        raise BackupError("There is nothing to back up: the database has no tables. Check DATABASE_URL.")
+
+
 @contextmanager
 def unfinished_folder(target: Path) -> Iterator[Path]:
     """Yield a private folder next to the target, which is removed unless it was renamed."""

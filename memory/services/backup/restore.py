@@ -30,6 +30,7 @@ from memory.services.backup.keys import (
 from memory.services.backup.live import count_own_keys, replace_live
 from memory.services.backup.manifest import DATABASE, KEYS, LIVE, BackupError, Manifest, read_manifest
 from memory_project.embedded.locks import FileLock
+from memory_project.embedded.postgres import MAJOR_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +72,37 @@ def plan_restore(folder: Path, *, passphrase: str | None) -> RestorePlan:
     Without a passphrase, the keys stay as they are.
     """
     manifest = read_manifest(folder)
-    check_versions(manifest)
-    keys = None
-    if passphrase is not None:
-        check_keys_of_backup(folder, is_asked=True)
-        keys = open_keys((folder / KEYS).read_text(), passphrase)
-        check_environment(keys)
+    check_versions(manifest, server_major())
+    keys = read_keys(folder, passphrase)
+    if keys is not None:
         check_folder()
     rows = count_rows() if list_tables() else {}
     return RestorePlan(folder=folder, manifest=manifest, keys=keys, replaced_rows=rows, replaced_keys=count_own_keys())
 
 
-def check_versions(manifest: Manifest) -> None:
-    """Check that this version and this server can hold what the backup has. Raises BackupError."""
+def plan_first_restore(folder: Path, *, passphrase: str | None) -> RestorePlan:
+    """Verify a backup as `plan_restore` does, where nothing is installed. Asks no server; raises BackupError."""
+    manifest = read_manifest(folder)
+    check_versions(manifest, int(MAJOR_VERSION))
+    keys = read_keys(folder, passphrase)
+    return RestorePlan(folder=folder, manifest=manifest, keys=keys, replaced_rows={}, replaced_keys=0)
+
+
+def read_keys(folder: Path, passphrase: str | None) -> dict[str, str] | None:
+    """Return the keys of a backup; None without a passphrase.
+
+    Raises BackupError for one that does not open them, and where the environment gives other keys.
+    """
+    if passphrase is None:
+        return None
+    check_keys_of_backup(folder, is_asked=True)
+    keys = open_keys((folder / KEYS).read_text(), passphrase)
+    check_environment(keys)
+    return keys
+
+
+def check_versions(manifest: Manifest, server: int) -> None:
+    """Check that this version and a server of that major version can hold what the backup has. Raises BackupError."""
     known = set(MigrationLoader(None).disk_migrations)
     applied = {(app, name) for app, names in manifest.migrations.items() for name in names}
     if newer := sorted(applied - known):
@@ -91,9 +110,9 @@ def check_versions(manifest: Manifest) -> None:
             f"The backup was made by version {manifest.version}, which has migrations that this one "
             f"({settings.VERSION}) lacks, such as {newer[0][0]}.{newer[0][1]}: install that version first."
         )
-    if manifest.postgresql > server_major():
+    if manifest.postgresql > server:
         raise BackupError(
-            f"The backup is of PostgreSQL {manifest.postgresql}, and this server is {server_major()}: use version "
+            f"The backup is of PostgreSQL {manifest.postgresql}, and this server is {server}: use version "
             f"{manifest.postgresql} or newer."
         )
 

@@ -52,7 +52,7 @@ ALERTS_OF_ROWS = (
     "job_failed",
     "job_incomplete",
 )
-ALERTS_OF_REDIS = ("redis_unreachable", "redis_evicts", "redis_nearly_full")
+ALERTS_OF_REDIS = ("redis_unreachable", "redis_evicts", "redis_nearly_full", "redis_disk")
 ALERTS = (*ALERTS_OF_ROWS, *ALERTS_OF_REDIS)
 """All alert names, for those who report each alert as on or off."""
 
@@ -83,6 +83,9 @@ LEFT JOIN LATERAL (
 ) AS last ON TRUE
 ORDER BY job.name
 """
+
+REDIS_FILES = {"aof_last_write_status": "its append-only file", "rdb_last_bgsave_status": "its snapshot"}
+"""The files that Redis writes, by the figure that is "err" where it could not."""
 
 JOB_TEXTS = {
     "job_overdue": (
@@ -310,21 +313,26 @@ def alert_about_jobs(name: str, jobs: Mapping[str, datetime | None]) -> list[Ale
 def find_alerts_of_redis() -> list[Alert]:
     """Return the alerts that Redis knows about, or one that says that it does not answer."""
     try:
-        memory = redis.client().info("memory")
+        # all sections, as few servers take the names of several
+        info = redis.client().info()
     except RedisError as err:
         what = f"Redis does not answer ({type(err).__name__}): sessions, working memory and ledgers are unavailable."
         advice = "Check that the Redis server is running and that REDIS_URL points to it."
         return [Alert(name="redis_unreachable", what=what, advice=advice)]
-    alerts, policy = [], memory.get("maxmemory_policy", NO_EVICTION)
+    alerts, policy = [], info.get("maxmemory_policy", NO_EVICTION)
     if policy != NO_EVICTION:
         what = f"Redis evicts keys (policy {policy}): when memory runs short, it deletes ledgers and queued jobs."
         advice = f"Set `maxmemory-policy {NO_EVICTION}` in its configuration."
         alerts.append(Alert(name="redis_evicts", what=what, advice=advice))
-    used, limit = int(memory["used_memory"]), int(memory.get("maxmemory", 0))
+    used, limit = int(info["used_memory"]), int(info.get("maxmemory", 0))
     if limit and used >= FULL_SHARE * limit:
         what = f"Redis uses {used / limit:.0%} of its limit of {limit:,} bytes: when it is full, it refuses writes."
         advice = "Raise its `maxmemory`, and give the server more memory if needed."
         alerts.append(Alert(name="redis_nearly_full", what=what, advice=advice))
+    if failing := [name for name, noun in REDIS_FILES.items() if info.get(name) == "err"]:
+        what = f"Redis could not write {REDIS_FILES[failing[0]]} to its disk: until it can, it refuses writes."
+        advice = "Make space on the disk of its data folder, or read in its log why it cannot."
+        alerts.append(Alert(name="redis_disk", what=what, advice=advice))
     return alerts
 
 

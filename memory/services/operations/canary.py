@@ -32,18 +32,22 @@ FINGERPRINTED = {
 """Keys that all nodes share besides those of encryption, and what happens under another one."""
 
 
-def check_keys() -> None:
+def require_keys() -> None:
     """Check that the keys that every process needs are there and the database's; the first start stores the canary.
 
-    Raises ImproperlyConfigured as `compare_keys` does. Where the database is down or not migrated yet, the next start
-    checks.
+    Raises ImproperlyConfigured as `compare_keys` does, and DatabaseError.
     """
     tombstone_key()
+    if not compare_keys():
+        store_fingerprints()
+        # a process with other keys may have stored its own at the same time
+        compare_keys()
+
+
+def check_keys() -> None:
+    """Check the keys as `require_keys` does. Where the database is down or not migrated yet, the next start checks."""
     try:
-        if not compare_keys():
-            store_fingerprints()
-            # a process with other keys may have stored its own at the same time
-            compare_keys()
+        require_keys()
     except Error as err:
         logger.warning("the keys were not compared with the database's: %s", type(err).__name__)
 

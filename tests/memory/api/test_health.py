@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
+from redis import ResponseError
 
-from memory.api.health import measure_background_lag
+from memory.api.health import describe_refusal, measure_background_lag
 from memory.api.metrics import postgresql_metrics
 from memory.maintenance import JOBS, Batch
 from memory.maintenance.log_jobs import measure
@@ -20,7 +21,7 @@ from memory.services.operations.alerts import ALERTS
 from memory.services.operations.usage import record_usage
 from memory_project import measures, redis
 from tests.memory.episodes import draft, store
-from tests.redis_elsewhere import own_redis
+from tests.redis_elsewhere import own_redis, take_disk
 
 STATEMENTS = 6
 
@@ -58,6 +59,23 @@ def test_the_readiness_check_fails_for_a_redis_without_memory() -> None:
         answer = Client().get("/health/ready")
 
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (503, "refuses commands (OutOfMemoryError)")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_readiness_check_names_the_disk_of_a_redis_that_cannot_write_to_it() -> None:
+    with own_redis():
+        take_disk()
+        answer = Client().get("/health/ready")
+
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["redis"] == "cannot write to its disk, and refuses writes"
+
+
+def test_a_full_disk_is_named_as_such() -> None:
+    refusal = ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+
+    assert describe_refusal(refusal) == "has no disk space left, and refuses writes"
+    assert describe_refusal(ResponseError("NOPERM no right")) == "refuses commands (ResponseError)"
 
 
 @pytest.mark.django_db(transaction=True)

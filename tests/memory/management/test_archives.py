@@ -96,9 +96,29 @@ def test_an_agent_or_user_without_rows_is_refused_and_the_file_stays(tmp_path: P
     path.write_text("before")
 
     with pytest.raises(CommandError, match=rf"^No row belongs to this {kind}\. Check the id\.$"):
-        write(path, f"--{kind}", "ghost")
+        write(path, f"--{kind}", "ghost", "--replace")
 
     assert path.read_text() == "before"
+
+
+def test_an_archive_that_is_there_is_only_replaced_if_asked(tmp_path: Path) -> None:
+    path = tmp_path / "workshop.zip"
+    path.write_text("before")
+
+    with pytest.raises(CommandError, match=r"workshop\.zip exists: name another file, or give --replace\.$"):
+        write(path)
+    assert path.read_text() == "before"
+
+    write(path, "--replace")
+    assert path.read_bytes().startswith(b"PK")
+
+
+def test_an_empty_file_takes_the_archive(tmp_path: Path) -> None:
+    (tmp_path / "made.zip").touch()
+
+    write(tmp_path / "made.zip")
+
+    assert (tmp_path / "made.zip").read_bytes().startswith(b"PK")
 
 
 def test_figures_are_sentences_without_json(tmp_path: Path) -> None:

@@ -2,12 +2,16 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from ledger import store
@@ -15,13 +19,15 @@ from ledger.journal import flush_journal, restore_all_ledgers
 from ledger.models import Injection
 from memory.models import Account, Fact
 from memory.owner import Owner
+from memory.services.backup.create import require_tables
 from memory.services.backup.live import count_own_keys, dump_live, merge_streams, read_streams, replace_live
-from memory.services.backup.manifest import DATABASE, KEYS, LIVE, MANIFEST, digest_of_body
+from memory.services.backup.manifest import DATABASE, KEYS, LIVE, MANIFEST, BackupError, digest_of_body
 from memory_project.redis import ConversationRef, client
 from tests.memory.facts import know
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
 
+SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
 PASSPHRASE = "a passphrase of tests"
 
 
@@ -80,6 +86,25 @@ def test_a_dry_run_counts_what_would_be_replaced(backup: Path, passphrase: str) 
 
     assert shown["replaced"]["rows"]["memories"] == shown["replaced"]["rows"]["accounts"] == 1
     assert Fact.objects.exists()
+
+
+def test_a_dry_run_where_nothing_is_installed_verifies_the_backup_and_makes_nothing(
+    backup: Path, passphrase: str, tmp_path: Path
+) -> None:
+    environ = {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}
+    command = [sys.executable, "manage.py", "restore", str(backup), passphrase, "--dry-run"]
+
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parents[3],
+        env=environ | {"MEMORY_DATA_DIR": str(tmp_path / "new")},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is complete. It would replace 0 rows by" in done.stdout
+    assert not (tmp_path / "new").exists()
 
 
 def test_data_that_is_there_is_not_replaced_unasked(backup: Path, passphrase: str) -> None:
@@ -144,6 +169,14 @@ def test_a_folder_that_holds_something_is_not_written_to(account: Account, tmp_p
     (tmp_path / "something").touch()
 
     assert "not an empty folder" in refusal("backup", str(tmp_path), "--without-keys")
+
+
+def test_nothing_is_backed_up_of_a_database_without_tables() -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations")
+        with pytest.raises(BackupError, match="the database has no tables"):
+            require_tables()
+        transaction.set_rollback(True)
 
 
 def test_a_failing_dump_leaves_nothing(account: Account, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from io import StringIO
 import pytest
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from memory.models import Account, Agent, ApiKey
 from tests.api_client import ServiceClient
@@ -72,14 +71,6 @@ def test_a_key_may_replay_raw_traces_only_with_the_deep_replay_option(arguments:
     run("create_api_key", "--account", "workshop", "--deep-replay", *arguments)
 
     assert ApiKey.objects.get().scopes == scopes
-
-
-def test_without_migrations_the_command_asks_to_run_migrate() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE accounts RENAME TO accounts_to_be")
-
-    with pytest.raises(CommandError, match=r"run `manage\.py migrate`"):
-        run("create_api_key", "--account", "workshop")
 
 
 @pytest.mark.parametrize(

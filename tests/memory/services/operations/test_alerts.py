@@ -30,7 +30,7 @@ from memory_project import redis
 from tests.memory.episodes import draft, store
 from tests.memory.maintenance.jobs import describe_job, describing
 from tests.properties import examples
-from tests.redis_elsewhere import own_redis, redis_away
+from tests.redis_elsewhere import own_redis, redis_away, take_disk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "just_migrated")]
 
@@ -260,6 +260,15 @@ def test_a_redis_that_is_nearly_full_raises_an_alert() -> None:
         used = redis.client().info("memory")["used_memory"]
         redis.client().config_set("maxmemory", used + 1_000)
         assert [alert.name for alert in find_alerts_of_redis()] == ["redis_nearly_full"]
+
+
+def test_a_redis_that_cannot_write_to_its_disk_raises_an_alert() -> None:
+    with own_redis():
+        take_disk()
+        [alert] = find_alerts_of_redis()
+
+    assert alert.name == "redis_disk"
+    assert alert.what.startswith("Redis could not write its snapshot to its disk")
 
 
 def test_a_redis_that_is_down_hides_nothing_of_the_database(account: Account) -> None:
