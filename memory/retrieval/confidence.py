@@ -1,11 +1,11 @@
 """Confidence: how likely a memory helps to answer a question, from 0 to 1, whatever else was found.
 
 It is a logistic regression over numbers that do not depend on the other candidates: the similarity of the vectors,
-which share of the question's words the memory holds (by their weights, without stop words and the names of subjects;
-words that no memory of the account holds weigh most), and whether the question is about somebody whom no candidate
-knows. It was learned from the first twenty results of questions about conversations, with their answers, and of
-questions of other conversations, which have none. The weights are in `confidence.json`, with how they were learned
-(`manage.py learn_confidence`).
+which share of the question's words the memory holds (by their weights, without stop words, and without the names of
+subjects if there are other words; words that no memory of the account holds weigh most), and whether the question is
+about somebody whom no candidate knows. It was learned from the first twenty results of questions about conversations,
+with their answers, and of questions of other conversations, which have none. The weights are in `confidence.json`, with
+how they were learned (`manage.py learn_confidence`).
 
 Similarities differ between embedding models. Those of other models than the one that the weights were learned with do
 not count, and without them nothing is held back: words alone cannot tell that nothing answers. The shipped weights are
@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -153,11 +154,13 @@ def may_be_silent(query: Query) -> bool:
 def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
     """Return for each candidate the share, by weight, of the question's words that it holds.
 
-    Words that no memory of the account holds count as well.
+    Words that no memory of the account holds count as well. Of a question without other words ("Who is Ana?") the names
+    count.
     """
-    terms = [(bit, term.weight) for bit, term in enumerate(context.analysis.terms) if is_asked(term)]
-    total = sum(weight for _, weight in terms)
-    total += sum(term.weight for term in context.analysis.unknown if is_asked(term))
+    known, unknown = context.analysis.terms, context.analysis.unknown
+    counts = is_asked if any(map(is_asked, (*known, *unknown))) else attrgetter("is_content")
+    terms = [(bit, term.weight) for bit, term in enumerate(known) if counts(term)]
+    total = sum(weight for _, weight in terms) + sum(term.weight for term in unknown if counts(term))
     if not terms or not total:
         return np.zeros(len(candidates))
     masks = np.array([each.held for each in candidates], dtype=np.int64)

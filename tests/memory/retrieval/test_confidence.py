@@ -80,6 +80,22 @@ def test_a_question_without_known_words_has_no_share() -> None:
 
 
 @pytest.mark.parametrize(
+    ("held", "unknown", "share"),
+    [
+        pytest.param(0b10, [], 1.0, id="who is Ana"),
+        pytest.param(0b01, [], 0.0, id="another memory"),
+        pytest.param(0b10, [term(4.0, is_subject=True)], 0.5, id="who are Ana and Priya"),
+        pytest.param(0b10, [term(4.0)], 0.0, id="what is Ana's surname"),
+    ],
+)
+def test_names_count_where_a_question_has_no_other_words(held: int, unknown: list[Term], share: float) -> None:
+    context = question(term(2.0, is_content=False), term(4.0, is_subject=True), subjects=["Ana"])
+    context = replace(context, analysis=replace(context.analysis, unknown=unknown))
+
+    assert word_shares([found(1, held=held)], context).tolist() == [share]
+
+
+@pytest.mark.parametrize(
     ("unknown", "share"),
     [
         pytest.param([], 1.0, id="all words are known"),
@@ -219,6 +235,13 @@ class TestSilence:
         assert not context.abstained
         assert [item.text for item in context.items] == ["The boiler is out."]
         assert marked(owner) == {item.item_key for item in context.items}
+
+    def test_a_question_about_a_name_alone_gets_what_names_it(self, owner: Owner) -> None:
+        store(owner, "Ana called the plumber.")
+
+        assert [item.text for item in context_for(owner, "Who is Ana?").items] == ["Ana called the plumber."]
+        assert context_for(owner, "Who is Priya?").abstained
+        assert context_for(owner, "What is Ana's surname?").abstained
 
     def test_an_owner_without_memories_has_not_abstained(self, owner: Owner) -> None:
         assert not context_for(owner, FOREIGN).abstained
