@@ -1,11 +1,11 @@
 """Confidence: how likely a memory helps to answer a question, from 0 to 1, whatever else was found.
 
-It is a logistic regression over numbers that do not depend on the other candidates: the similarity of the vectors,
-which share of the question's words the memory holds (by their weights, without stop words, and without the names of
-subjects if there are other words; words that no memory of the account holds weigh most), and whether the question is
-about somebody whom no candidate knows. It was learned from the first twenty results of questions about conversations,
-with their answers, and of questions of other conversations, which have none. The weights are in `confidence.json`, with
-how they were learned (`manage.py learn_confidence`).
+It is a logistic regression over three numbers: the similarity of the vectors, which share of the question's words the
+memory holds (without stop words, and without the names of subjects if there are other words), and whether the question
+is about somebody whom no candidate knows. Words weigh more the fewer candidates hold them, and most if none does:
+candidates are what the owner sees, so that nothing counts that others of the account said. It was learned from the
+first twenty results of questions about conversations, with their answers, and of questions of other conversations,
+which have none. The weights are in `confidence.json`, with how they were learned (`manage.py learn_confidence`).
 
 Similarities differ between embedding models. Those of other models than the one that the weights were learned with do
 not count, and without them nothing is held back: words alone cannot tell that nothing answers. The shipped weights are
@@ -13,9 +13,10 @@ for the bundled model; `MEMORY_CONFIDENCE_WEIGHTS` names a file with weights for
 """
 
 import json
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -121,8 +122,9 @@ class Judged(Protocol):
 
 
 def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> None:
-    """Set the confidence of each candidate."""
-    for candidate, chance in zip(candidates, chances_of(candidates, context), strict=True):
+    """Set the confidence of each candidate of a recall."""
+    chances = chances_of(candidates, weigh_words_by(candidates, context))
+    for candidate, chance in zip(candidates, chances, strict=True):
         candidate.likelihood = chance
 
 
@@ -141,6 +143,30 @@ def confidence_features(candidates: Sequence[Judged], context: ScoringContext) -
     return np.stack([similarity, word_shares(candidates, context), stranger], axis=1)
 
 
+def weigh_words_by(candidates: Sequence[Judged], context: ScoringContext) -> ScoringContext:
+    """Return the context with words weighed by how many of these candidates hold them, instead of the account.
+
+    The candidates of a recall are some hundred memories of the owner, and in a small store all of them.
+    """
+    analysis = context.analysis
+    masks = np.array([each.held for each in candidates], dtype=np.int64)
+    counts = ((masks[:, None] >> np.arange(len(analysis.terms))) & 1).sum(axis=0).tolist()
+
+    def weigh(term: Term, holding: int) -> Term:
+        # what else is in the weight is due to the question: names weigh more
+        own = rarity(holding, len(masks)) / rarity(term.docs, analysis.docs)
+        return replace(term, weight=term.weight * own)
+
+    terms = [weigh(term, holding) for term, holding in zip(analysis.terms, counts, strict=True)]
+    unknown = [weigh(term, 0) for term in analysis.unknown]
+    return replace(context, analysis=replace(analysis, terms=terms, unknown=unknown))
+
+
+def rarity(holding: int, every: int) -> float:
+    """Return the inverse document frequency of a word that `holding` of `every` memories hold, as of BM25."""
+    return math.log(1 + (max(every - holding, 0) + 0.5) / (holding + 0.5))
+
+
 def compares_meaning(query: Query) -> bool:
     """Return True if similarities are those of the model that confidence was learned with."""
     return query.vector is not None and query.model == learned_calibrations().model
@@ -154,8 +180,7 @@ def may_be_silent(query: Query) -> bool:
 def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
     """Return for each candidate the share, by weight, of the question's words that it holds.
 
-    Words that no memory of the account holds count as well. Of a question without other words ("Who is Ana?") the names
-    count.
+    Words that no memory holds count as well. Of a question without other words ("Who is Ana?") the names count.
     """
     known, unknown = context.analysis.terms, context.analysis.unknown
     counts = is_asked if any(map(is_asked, (*known, *unknown))) else attrgetter("is_content")

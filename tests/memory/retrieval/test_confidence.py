@@ -1,6 +1,7 @@
 """Confidence of results, and the silence of prompt contexts where nothing is likely to help."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from memory.retrieval.confidence import (
     is_about_stranger,
     learned_calibrations,
     read_calibrations,
+    weigh_words_by,
     word_shares,
 )
 from memory.retrieval.plans import QueryAnalysis, ScoringContext, Term
@@ -159,8 +161,21 @@ def test_similarities_of_another_model_do_not_count() -> None:
     add_confidence(candidates, question(*TERMS, model="another"))
 
     words = learned_calibrations().with_words
-    expected = words.chances(confidence_features(candidates[:1], question(*TERMS)) * [0, 1, 1])[0]
+    weighed = weigh_words_by(candidates, question(*TERMS))
+    expected = words.chances(confidence_features(candidates[:1], weighed) * [0, 1, 1])[0]
     assert [each.likelihood for each in candidates] == [pytest.approx(expected)] * 2
+
+
+def test_words_weigh_by_the_candidates_that_hold_them_wherever_else_in_the_account_they_are() -> None:
+    candidates = [found(1, held=0b01), found(2), found(3)]
+    rare, common, name = term(math.log(2.0)), replace(term(math.log(1.2)), docs=2), term(1.5 * math.log(2.0))
+
+    weighed = weigh_words_by(
+        candidates, replace(question(), analysis=QueryAnalysis(terms=(rare, common, name), docs=2))
+    )
+
+    # held by one of three, and by none: ln(1 + 2.5 / 1.5) and ln(1 + 3.5 / 0.5). The name keeps its 1.5
+    assert [each.weight for each in weighed.analysis.terms] == pytest.approx([0.9808, 2.0794, 3.1192], abs=1e-4)
 
 
 def test_the_shipped_weights_are_valid_and_say_how_they_were_learned() -> None:
@@ -242,6 +257,18 @@ class TestSilence:
         assert [item.text for item in context_for(owner, "Who is Ana?").items] == ["Ana called the plumber."]
         assert context_for(owner, "Who is Priya?").abstained
         assert context_for(owner, "What is Ana's surname?").abstained
+
+    def test_what_other_users_say_does_not_change_the_confidence(self, owner: Owner) -> None:
+        user, other = replace(owner, user_id="u1"), replace(owner, user_id="u2")
+        store(user, "The boiler is out.", "Ana called the plumber.", "The plumber comes on Monday.")
+        query = "Did the plumber bill the boiler repair?"
+        alone = [each.likelihood for each in recalled(user, query).results]
+
+        far = of_model(FAR)
+        texts = ("The repair is done.", "A bill for the repair.", "My boiler is new.", "I ride a horse.")
+        say(other, *[replace(turn(text), own=far) for text in texts], conversation_id="other")
+
+        assert [each.likelihood for each in recalled(user, query).results] == alone
 
     def test_an_owner_without_memories_has_not_abstained(self, owner: Owner) -> None:
         assert not context_for(owner, FOREIGN).abstained
