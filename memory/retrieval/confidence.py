@@ -120,6 +120,9 @@ class Judged(Protocol):
     @property
     def speaker(self) -> str: ...
 
+    @property
+    def text(self) -> str: ...
+
 
 def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> None:
     """Set the confidence of each candidate of a recall."""
@@ -137,8 +140,14 @@ def chances_of(candidates: Sequence[Judged], context: ScoringContext) -> list[fl
 
 
 def confidence_features(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
-    """Return a row of FEATURES for each candidate. A candidate without a vector has a similarity of 0."""
-    similarity = np.array([each.similarity or 0.0 for each in candidates])
+    """Return a row of FEATURES for each candidate.
+
+    A candidate without a vector has a similarity of 0, and so has a bare name of a question that asks more than who
+    that is: it is as near to "What is Ana's shoe size?" as an answer is.
+    """
+    query = context.query
+    names = {name.casefold() for name in (*query.names, *query.mentions)} if asks_more_than_names(context) else set()
+    similarity = np.array([0.0 if each.text.casefold() in names else each.similarity or 0.0 for each in candidates])
     stranger = np.full(len(candidates), float(is_about_stranger(candidates, context)))
     return np.stack([similarity, word_shares(candidates, context), stranger], axis=1)
 
@@ -183,7 +192,7 @@ def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArra
     Words that no memory holds count as well. Of a question without other words ("Who is Ana?") the names count.
     """
     known, unknown = context.analysis.terms, context.analysis.unknown
-    counts = is_asked if any(map(is_asked, (*known, *unknown))) else attrgetter("is_content")
+    counts = is_asked if asks_more_than_names(context) else attrgetter("is_content")
     terms = [(bit, term.weight) for bit, term in enumerate(known) if counts(term)]
     total = sum(weight for _, weight in terms) + sum(term.weight for term in unknown if counts(term))
     if not terms or not total:
@@ -192,6 +201,11 @@ def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArra
     held = (masks[:, None] >> np.array([bit for bit, _ in terms])) & 1
     shares: NDArray[np.float64] = held @ np.array([weight for _, weight in terms]) / total
     return shares
+
+
+def asks_more_than_names(context: ScoringContext) -> bool:
+    """Return True if any word of the question says what is asked about its subjects."""
+    return any(map(is_asked, (*context.analysis.terms, *context.analysis.unknown)))
 
 
 def is_asked(term: Term) -> bool:

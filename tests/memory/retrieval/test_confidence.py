@@ -151,6 +151,25 @@ def test_confidence_is_logistic_in_the_features() -> None:
     assert WITH_MEANING.chances(features).tolist() == pytest.approx([0.1480, 0.0067], abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("text", "unknown", "similarity"),
+    [
+        pytest.param("Ana", [term(4.0)], 0.0, id="what is Ana's surname"),
+        pytest.param("ANA", [term(4.0)], 0.0, id="in other letters"),
+        pytest.param("Ana", [], 0.5, id="who is Ana"),
+        pytest.param("Ana's surname is Diaz", [term(4.0)], 0.5, id="an answer"),
+        pytest.param("Anabel", [term(4.0)], 0.5, id="another name"),
+    ],
+)
+def test_a_bare_name_means_nothing_to_a_question_that_asks_more(
+    text: str, unknown: list[Term], similarity: float
+) -> None:
+    context = question(term(4.0, is_subject=True), subjects=["Ana"], names=["Ana"])
+    context = replace(context, analysis=replace(context.analysis, unknown=unknown))
+
+    assert confidence_features([found(1, text, similarity=0.5, held=1)], context)[0, 0] == similarity
+
+
 def test_no_candidates_have_no_features() -> None:
     assert confidence_features([], question(*TERMS, subjects=["Priya"])).shape == (0, 3)
 
@@ -257,6 +276,15 @@ class TestSilence:
         assert [item.text for item in context_for(owner, "Who is Ana?").items] == ["Ana called the plumber."]
         assert context_for(owner, "Who is Priya?").abstained
         assert context_for(owner, "What is Ana's surname?").abstained
+
+    def test_a_bare_name_breaks_no_silence(self, owner: Owner) -> None:
+        store(owner, "Ana", angle=NEAR)
+
+        assert context_for(owner, "What is Ana's surname?").abstained
+        assert not context_for(owner, "Who is Ana?").abstained
+
+        store(owner, "She is Ana Diaz.", angle=NEAR)
+        assert not context_for(owner, "What is Ana's surname?").abstained
 
     def test_what_other_users_say_does_not_change_the_confidence(self, owner: Owner) -> None:
         user, other = replace(owner, user_id="u1"), replace(owner, user_id="u2")
