@@ -17,7 +17,15 @@ from lab.evaluation.learning import Numbers
 from lab.evaluation.loading import Loaded
 from lab.evaluation.logistic import fit_logistic
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.confidence import FEATURES, FLOOR, MAX_JUDGED, Calibration, Calibrations, confidence_features
+from memory.retrieval.confidence import (
+    FEATURES,
+    FLOOR,
+    MAX_JUDGED,
+    Calibration,
+    Calibrations,
+    confidence_features,
+    weigh_words_by,
+)
 from memory.retrieval.plans import Plan, ScoringContext
 from memory.retrieval.queries import Query
 from memory.retrieval.tasks import names_what_is_known
@@ -98,7 +106,7 @@ class ResultRecorder:
     def select(self, candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
         self.candidates = candidates[:MAX_JUDGED]
         # of all of them: any may name whom the question is about
-        self.features = confidence_features(candidates, context)[:MAX_JUDGED]
+        self.features = confidence_features(candidates, weigh_words_by(candidates, context))[:MAX_JUDGED]
         self.has_floor = not names_what_is_known(self.candidates, context.query)
         return list(candidates)
 

@@ -1,11 +1,11 @@
 """Confidence: how likely a memory helps to answer a question, from 0 to 1, whatever else was found.
 
-It is a logistic regression over numbers that do not depend on the other candidates: the similarity of the vectors,
-which share of the question's words the memory holds (by their weights, without stop words and the names of subjects;
-words that no memory of the account holds weigh most), and whether the question is about somebody whom no candidate
-knows. It was learned from the first twenty results of questions about conversations, with their answers, and of
-questions of other conversations, which have none. The weights are in `confidence.json`, with how they were learned
-(`manage.py learn_confidence`).
+It is a logistic regression over three numbers: the similarity of the vectors, which share of the question's words the
+memory holds (without stop words, and without the names of subjects if there are other words), and whether the question
+is about somebody whom no candidate knows. Words weigh more the fewer candidates hold them, and most if none does:
+candidates are what the owner sees, so that nothing counts that others of the account said. It was learned from the
+first twenty results of questions about conversations, with their answers, and of questions of other conversations,
+which have none. The weights are in `confidence.json`, with how they were learned (`manage.py learn_confidence`).
 
 Similarities differ between embedding models. Those of other models than the one that the weights were learned with do
 not count, and without them nothing is held back: words alone cannot tell that nothing answers. The shipped weights are
@@ -13,10 +13,12 @@ for the bundled model; `MEMORY_CONFIDENCE_WEIGHTS` names a file with weights for
 """
 
 import json
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -118,10 +120,14 @@ class Judged(Protocol):
     @property
     def speaker(self) -> str: ...
 
+    @property
+    def text(self) -> str: ...
+
 
 def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> None:
-    """Set the confidence of each candidate."""
-    for candidate, chance in zip(candidates, chances_of(candidates, context), strict=True):
+    """Set the confidence of each candidate of a recall."""
+    chances = chances_of(candidates, weigh_words_by(candidates, context))
+    for candidate, chance in zip(candidates, chances, strict=True):
         candidate.likelihood = chance
 
 
@@ -134,10 +140,40 @@ def chances_of(candidates: Sequence[Judged], context: ScoringContext) -> list[fl
 
 
 def confidence_features(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
-    """Return a row of FEATURES for each candidate. A candidate without a vector has a similarity of 0."""
-    similarity = np.array([each.similarity or 0.0 for each in candidates])
+    """Return a row of FEATURES for each candidate.
+
+    A candidate without a vector has a similarity of 0, and so has a bare name of a question that asks more than who
+    that is: it is as near to "What is Ana's shoe size?" as an answer is.
+    """
+    query = context.query
+    names = {name.casefold() for name in (*query.names, *query.mentions)} if asks_more_than_names(context) else set()
+    similarity = np.array([0.0 if each.text.casefold() in names else each.similarity or 0.0 for each in candidates])
     stranger = np.full(len(candidates), float(is_about_stranger(candidates, context)))
     return np.stack([similarity, word_shares(candidates, context), stranger], axis=1)
+
+
+def weigh_words_by(candidates: Sequence[Judged], context: ScoringContext) -> ScoringContext:
+    """Return the context with words weighed by how many of these candidates hold them, instead of the account.
+
+    The candidates of a recall are some hundred memories of the owner, and in a small store all of them.
+    """
+    analysis = context.analysis
+    masks = np.array([each.held for each in candidates], dtype=np.int64)
+    counts = ((masks[:, None] >> np.arange(len(analysis.terms))) & 1).sum(axis=0).tolist()
+
+    def weigh(term: Term, holding: int) -> Term:
+        # what else is in the weight is due to the question: names weigh more
+        own = rarity(holding, len(masks)) / rarity(term.docs, analysis.docs)
+        return replace(term, weight=term.weight * own)
+
+    terms = [weigh(term, holding) for term, holding in zip(analysis.terms, counts, strict=True)]
+    unknown = [weigh(term, 0) for term in analysis.unknown]
+    return replace(context, analysis=replace(analysis, terms=terms, unknown=unknown))
+
+
+def rarity(holding: int, every: int) -> float:
+    """Return the inverse document frequency of a word that `holding` of `every` memories hold, as of BM25."""
+    return math.log(1 + (max(every - holding, 0) + 0.5) / (holding + 0.5))
 
 
 def compares_meaning(query: Query) -> bool:
@@ -153,17 +189,23 @@ def may_be_silent(query: Query) -> bool:
 def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
     """Return for each candidate the share, by weight, of the question's words that it holds.
 
-    Words that no memory of the account holds count as well.
+    Words that no memory holds count as well. Of a question without other words ("Who is Ana?") the names count.
     """
-    terms = [(bit, term.weight) for bit, term in enumerate(context.analysis.terms) if is_asked(term)]
-    total = sum(weight for _, weight in terms)
-    total += sum(term.weight for term in context.analysis.unknown if is_asked(term))
+    known, unknown = context.analysis.terms, context.analysis.unknown
+    counts = is_asked if asks_more_than_names(context) else attrgetter("is_content")
+    terms = [(bit, term.weight) for bit, term in enumerate(known) if counts(term)]
+    total = sum(weight for _, weight in terms) + sum(term.weight for term in unknown if counts(term))
     if not terms or not total:
         return np.zeros(len(candidates))
     masks = np.array([each.held for each in candidates], dtype=np.int64)
     held = (masks[:, None] >> np.array([bit for bit, _ in terms])) & 1
     shares: NDArray[np.float64] = held @ np.array([weight for _, weight in terms]) / total
     return shares
+
+
+def asks_more_than_names(context: ScoringContext) -> bool:
+    """Return True if any word of the question says what is asked about its subjects."""
+    return any(map(is_asked, (*context.analysis.terms, *context.analysis.unknown)))
 
 
 def is_asked(term: Term) -> bool:

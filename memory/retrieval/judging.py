@@ -36,6 +36,7 @@ class JudgedHit:
     similarity: float | None
     held: int
     speaker: str = ""
+    text: str = ""
 
 
 def judge_hits(owner: Owner, query: MemoryQuery, hits: Sequence[H], *, now: datetime) -> list[H]:

@@ -1,6 +1,7 @@
 """Confidence of results, and the silence of prompt contexts where nothing is likely to help."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from memory.retrieval.confidence import (
     is_about_stranger,
     learned_calibrations,
     read_calibrations,
+    weigh_words_by,
     word_shares,
 )
 from memory.retrieval.plans import QueryAnalysis, ScoringContext, Term
@@ -80,6 +82,22 @@ def test_a_question_without_known_words_has_no_share() -> None:
 
 
 @pytest.mark.parametrize(
+    ("held", "unknown", "share"),
+    [
+        pytest.param(0b10, [], 1.0, id="who is Ana"),
+        pytest.param(0b01, [], 0.0, id="another memory"),
+        pytest.param(0b10, [term(4.0, is_subject=True)], 0.5, id="who are Ana and Priya"),
+        pytest.param(0b10, [term(4.0)], 0.0, id="what is Ana's surname"),
+    ],
+)
+def test_names_count_where_a_question_has_no_other_words(held: int, unknown: list[Term], share: float) -> None:
+    context = question(term(2.0, is_content=False), term(4.0, is_subject=True), subjects=["Ana"])
+    context = replace(context, analysis=replace(context.analysis, unknown=unknown))
+
+    assert word_shares([found(1, held=held)], context).tolist() == [share]
+
+
+@pytest.mark.parametrize(
     ("unknown", "share"),
     [
         pytest.param([], 1.0, id="all words are known"),
@@ -133,6 +151,25 @@ def test_confidence_is_logistic_in_the_features() -> None:
     assert WITH_MEANING.chances(features).tolist() == pytest.approx([0.1480, 0.0067], abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("text", "unknown", "similarity"),
+    [
+        pytest.param("Ana", [term(4.0)], 0.0, id="what is Ana's surname"),
+        pytest.param("ANA", [term(4.0)], 0.0, id="in other letters"),
+        pytest.param("Ana", [], 0.5, id="who is Ana"),
+        pytest.param("Ana's surname is Diaz", [term(4.0)], 0.5, id="an answer"),
+        pytest.param("Anabel", [term(4.0)], 0.5, id="another name"),
+    ],
+)
+def test_a_bare_name_means_nothing_to_a_question_that_asks_more(
+    text: str, unknown: list[Term], similarity: float
+) -> None:
+    context = question(term(4.0, is_subject=True), subjects=["Ana"], names=["Ana"])
+    context = replace(context, analysis=replace(context.analysis, unknown=unknown))
+
+    assert confidence_features([found(1, text, similarity=0.5, held=1)], context)[0, 0] == similarity
+
+
 def test_no_candidates_have_no_features() -> None:
     assert confidence_features([], question(*TERMS, subjects=["Priya"])).shape == (0, 3)
 
@@ -143,8 +180,21 @@ def test_similarities_of_another_model_do_not_count() -> None:
     add_confidence(candidates, question(*TERMS, model="another"))
 
     words = learned_calibrations().with_words
-    expected = words.chances(confidence_features(candidates[:1], question(*TERMS)) * [0, 1, 1])[0]
+    weighed = weigh_words_by(candidates, question(*TERMS))
+    expected = words.chances(confidence_features(candidates[:1], weighed) * [0, 1, 1])[0]
     assert [each.likelihood for each in candidates] == [pytest.approx(expected)] * 2
+
+
+def test_words_weigh_by_the_candidates_that_hold_them_wherever_else_in_the_account_they_are() -> None:
+    candidates = [found(1, held=0b01), found(2), found(3)]
+    rare, common, name = term(math.log(2.0)), replace(term(math.log(1.2)), docs=2), term(1.5 * math.log(2.0))
+
+    weighed = weigh_words_by(
+        candidates, replace(question(), analysis=QueryAnalysis(terms=(rare, common, name), docs=2))
+    )
+
+    # held by one of three, and by none: ln(1 + 2.5 / 1.5) and ln(1 + 3.5 / 0.5). The name keeps its 1.5
+    assert [each.weight for each in weighed.analysis.terms] == pytest.approx([0.9808, 2.0794, 3.1192], abs=1e-4)
 
 
 def test_the_shipped_weights_are_valid_and_say_how_they_were_learned() -> None:
@@ -219,6 +269,34 @@ class TestSilence:
         assert not context.abstained
         assert [item.text for item in context.items] == ["The boiler is out."]
         assert marked(owner) == {item.item_key for item in context.items}
+
+    def test_a_question_about_a_name_alone_gets_what_names_it(self, owner: Owner) -> None:
+        store(owner, "Ana called the plumber.")
+
+        assert [item.text for item in context_for(owner, "Who is Ana?").items] == ["Ana called the plumber."]
+        assert context_for(owner, "Who is Priya?").abstained
+        assert context_for(owner, "What is Ana's surname?").abstained
+
+    def test_a_bare_name_breaks_no_silence(self, owner: Owner) -> None:
+        store(owner, "Ana", angle=NEAR)
+
+        assert context_for(owner, "What is Ana's surname?").abstained
+        assert not context_for(owner, "Who is Ana?").abstained
+
+        store(owner, "She is Ana Diaz.", angle=NEAR)
+        assert not context_for(owner, "What is Ana's surname?").abstained
+
+    def test_what_other_users_say_does_not_change_the_confidence(self, owner: Owner) -> None:
+        user, other = replace(owner, user_id="u1"), replace(owner, user_id="u2")
+        store(user, "The boiler is out.", "Ana called the plumber.", "The plumber comes on Monday.")
+        query = "Did the plumber bill the boiler repair?"
+        alone = [each.likelihood for each in recalled(user, query).results]
+
+        far = of_model(FAR)
+        texts = ("The repair is done.", "A bill for the repair.", "My boiler is new.", "I ride a horse.")
+        say(other, *[replace(turn(text), own=far) for text in texts], conversation_id="other")
+
+        assert [each.likelihood for each in recalled(user, query).results] == alone
 
     def test_an_owner_without_memories_has_not_abstained(self, owner: Owner) -> None:
         assert not context_for(owner, FOREIGN).abstained
