@@ -279,7 +279,8 @@ def collect_replacements(
     # by the numbers of ids, which are hashed ten times as fast as ids
     by_number = {each.int: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
     replacements: dict[UUID, list[tuple[Candidate, float]]] = defaultdict(list)
-    for link in strongest_links(links):
+    roles = {number: candidate.role for number, candidate in by_number.items()}
+    for link in strongest_links(links, roles):
         if (newer := by_number.get(link.source.int)) is not None:
             replacements[link.target].append((newer, link.weight))
     resting = Counter(source for own in sources.values() for source in own)
@@ -292,19 +293,20 @@ def collect_replacements(
     return replacements
 
 
-def strongest_links(links: Sequence[LinkBetween]) -> list[LinkBetween]:
+def strongest_links(links: Sequence[LinkBetween], roles: Mapping[int, str]) -> list[LinkBetween]:
     """Return the REPLACES links without those that are clearly weaker than another one of the same later statement.
 
-    What surely replaces one statement rarely replaces another one as well.
+    What surely replaces one statement rarely replaces another one as well. An assistant that repeats what a user said is
+    none: links to statements of different roles, which are given by the numbers of their ids, do not compete.
     """
-    replaces = [link for link in links if link.type == REPLACES]
-    strongest: dict[int, float] = defaultdict(float)
-    for link in replaces:
-        strongest[link.source.int] = max(strongest[link.source.int], link.weight)
+    replaces = [(link, (link.source.int, roles.get(link.target.int, ""))) for link in links if link.type == REPLACES]
+    strongest: dict[tuple[int, str], float] = defaultdict(float)
+    for link, rivals in replaces:
+        strongest[rivals] = max(strongest[rivals], link.weight)
     return [
         link
-        for link in replaces
-        if (most := strongest[link.source.int]) < COMPETING_REPLACEMENT or link.weight >= most - COMPETING_MARGIN
+        for link, rivals in replaces
+        if (most := strongest[rivals]) < COMPETING_REPLACEMENT or link.weight >= most - COMPETING_MARGIN
     ]
 
 
