@@ -141,6 +141,7 @@ _SAYING = (
     "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
     "|(?:it )?(?:turns|turned) out(?: that)?"
     "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
+    "|(?:please |pls )?(?:put in|put down|note down|write down|jot down|make a note) that"
     "|just so you know|as a reminder|reminder|heads up|for your information"
     "|for me|so far|good news|great news|big news|as you know|you know what|you know|believe it or not|long story short"
     "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)"
