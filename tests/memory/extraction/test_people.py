@@ -77,7 +77,7 @@ def test_an_answer_to_a_question_takes_back_only_what_it_names(
     ("before", "text", "wrong"),
     [
         ("My mum does the pickups.", "Put in that Mila can't have peanuts, she's allergic, the pen is here", "mum is"),
-        ("My boss lives in Bonn.", "Remind me that Anna can't come on Friday, she's pregnant and tired", "pregnant"),
+        ("My boss lives in Bonn.", "Remind me that Anna can't come on Friday, she's pregnant and tired", "boss is"),
         ("My mum lives in Bonn.", "Add that our nanny can't lift, she's pregnant", "mum is"),
         ("My mum lives in Bonn.", "Add that Lea can't drive, she's blind", "mum is"),
         ("My mum lives in Bonn.", "lena can't come, she's pregnant", "pregnant"),
