@@ -354,3 +354,20 @@ def test_doses_and_negations_are_whole_and_orders_are_left_out(text: str, claim:
 
     assert claim in found
     assert not [each for each in found if each != claim and claim in each]
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("No meat, I've been vegetarian since uni", "The user is vegetarian"),
+        ("My sister has been vegan for 3 years", "The user's sister is vegan"),
+        ("I've been allergic to nuts since I was a kid", "The user is allergic to nuts"),
+    ],
+)
+def test_a_diet_or_an_allergy_that_somebody_has_had_since_is_still_so(text: str, claim: str) -> None:
+    assert claim in claims(text)
+
+
+@pytest.mark.parametrize("text", ["I was vegetarian for two years", "I had been vegan for years"])
+def test_a_diet_that_somebody_had_is_no_present_one(text: str) -> None:
+    assert not [claim for claim in claims(text) if " is " in claim]
