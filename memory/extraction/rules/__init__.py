@@ -266,7 +266,7 @@ class _Reader:
     def of_clauses(self, said: ClauseContext, clauses: Sequence[Clause], *, asks: bool) -> Iterator[Statement]:
         """Yield the statements of the clauses of a sentence, and those of the whole sentence."""
         for clause in clauses:
-            said = replace(said, clause=clause, spoken_of=self.people.only(clause.text))
+            said = replace(said, clause=clause, spoken_of=self.people.only(clause))
             found = [each for each in self.of_clause(said, asks=asks) if not loses_limit(each.claim, clause.text)]
             statements = [*filter(None, map(with_hedge, found))] if clause.is_doubted else found
             yield from statements
@@ -276,7 +276,7 @@ class _Reader:
     def read_open(self, said: ClauseContext, clause: Clause, known: Sequence[str] = (), *, asks: bool = False) -> None:
         """Note what a clause says in the speaker's words, if it is an assistant that they speak to."""
         if said.turn.index in self.to_assistant:
-            said = replace(said, clause=clause, spoken_of=self.people.only(clause.text))
+            said = replace(said, clause=clause, spoken_of=self.people.only(clause))
             self.own_words += read_open_claims(said, known, asks=asks)
 
     def of_clause(self, said: ClauseContext, *, asks: bool) -> list[Statement]:

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memory.dates import Bound, DateMention, Tense, find_dates
+from memory.dates import WEEKDAYS, Bound, DateMention, DateUnit, Tense, find_dates
 from memory.extraction.rules.words import words
 
 ARRANGING = words(
@@ -19,7 +19,10 @@ _ARRANGED = (
     r"(?:booked|(?:re)?scheduled|arranged|reserved|ordered|planned|organi[sz]ed|rented|hired|set|made|got|gotten|bought"
     r"|signed|registered|entered|enrolled|confirmed|agreed|requested|invited|pencilled)"
 )
-_MOVED = r"(?:moved|postponed|(?:re)?scheduled|pushed|delayed|deferred|shifted|changed|put|brought)"
+_MOVED = (
+    r"(?:moved|slip(?:s|ped)|bumped|postponed|(?:re)?scheduled|pushed|delayed|deferred|shifted|changed|put"
+    r"|brought)"
+)
 _HOUR = r"(?: (?:\d{1,2}(?:[:.]\d\d)?(?: ?[ap]m)?|noon|midday|breakfast|lunch|dinner))?"
 _IS_FOR = re.compile(
     rf"\b{_ARRANGED}\b.* (?:for{_HOUR}|from (?:the )?\w+ to) $|\b{_MOVED}\b.* (?:to|for){_HOUR} $"
@@ -35,6 +38,13 @@ _IS_APPOINTMENT = re.compile(
     r"|\b(?:arranged|booked|hired|organi[sz]ed|asked|invited)\b.* to [a-z]+\b",
     re.IGNORECASE,
 )
+_IS_ONCE = re.compile(
+    r"\b(?:funeral|wake|burial|wedding|christening|baptism|graduation|interview|surgery|operation|op|scan|mri|x-ray|biopsy"
+    r"|check-?up|appointment|dentist|exam|hearing|trial|closing|flight|viewing|handover|inspection|premiere|ceremony"
+    r"|memorial|housewarming|move)$"
+)
+_ON_DAY = re.compile(rf"(?:{'|'.join(WEEKDAYS)})\b(?!.*\bevery\b)", re.IGNORECASE)
+"""The day of something that takes place once: "the funeral is Friday" is about the coming one."""
 _LEAD_CHARACTERS = 160
 _JUST_OVER = timedelta(days=31)
 """A day that was so long ago at most may be meant by "for 3 October" as well as the next one."""
@@ -69,6 +79,16 @@ def _lead_of(text: str, date: DateMention) -> str:
     return text[max(0, date.begin - _LEAD_CHARACTERS) : date.begin]
 
 
+def find_coming_day(text: str, *, at: datetime) -> DateMention | None:
+    """Return the only date of a text, if it is a day to come; None if the same day of the last year is just over."""
+    found = find_dates(text, at=at, tense=Tense.FUTURE)
+    past = {date.begin: date for date in find_dates(text, at=at, tense=Tense.PAST)}
+    if len(found) != 1 or found[0].unit is not DateUnit.DAY or found[0].end <= at:
+        return None
+    before = past.get(found[0].begin, found[0])
+    return None if before != found[0] and at - before.end < _JUST_OVER else found[0]
+
+
 def find_dates_behind(verb: str, text: str, *, at: datetime, tense: Tense | None) -> list[DateMention]:
     """Return the dates of the text behind a verb in the past."""
     found = find_arranged_dates(f"{verb} {text}", at=at, tense=tense)
@@ -80,3 +100,8 @@ def is_arranged(text: str, date: DateMention) -> bool:
     """Return True for a date of a text, with a day or without, that something was arranged for."""
     lead = _lead_of(text, date)
     return _is_for(lead, date) or _IS_APPOINTMENT.search(lead) is not None
+
+
+def on_coming_day(thing: str, words: str) -> str:
+    """Return "on Friday at 11" for the words "Friday at 11" after "the funeral is", and others as they are."""
+    return f"on {words}" if _IS_ONCE.search(thing) and _ON_DAY.match(words) else words

@@ -67,6 +67,10 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         )),
         ("person", rf"\b(?P<name>{PERSON}), (?:who is )?my (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})[,.]"),
         (_PRESUMED, rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
+        (_PRESUMED, (
+            rf"(?:^|\bthat )(?P<name>{_WORD}) (?:can't|cannot|can not|doesn't|does not|won't|will not|wants|needs"
+            r"|called)\b[^A-Z.;]*(?:[A-Z]\w+day\b[^A-Z.;]*)?(?:,| and| but| because| so) (?:[Ss]he|[Hh]e)(?:'s)?\b"
+        )),
         ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b(?!')"),
         ("person", rf"^{_GREETING},? (?P<name>{_WORD})(?=[,!.:]| and )"),
         ("person", rf"\b[Mm]y name(?: is|'s) (?P<name>{PERSON})"),

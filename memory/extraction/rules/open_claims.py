@@ -39,6 +39,8 @@ MIN_WORDS, MAX_WORDS = 4, 26
 SAME_SHARE, NEARLY_ALL = 0.5, 0.8
 """Shares of the stems of two claims from which they count as the same: of one clause, and of one turn."""
 _NEGATIONS = frozenset(["not", "neve", "no", "noth", "nobo", "none"])
+_NO_LONGER = re.compile(r"\bno longer\b")
+_ANY_MORE = re.compile(r" any ?(?:more|longer)\b")
 _COMMON_STEMS = frozenset(["the", "user", "s", "is", "a", "an", "to", "of", "in", "on", "at", "and", "thei", "has"])
 MAX_SUBJECT_WORDS = 8
 
@@ -126,12 +128,15 @@ _NO_SUBJECT = words(
     "got done ready true false off"
 )
 _PREPOSITIONS = words("in on at for from since until after before")
+_ANYBODY = words("nobody everybody everyone somebody someone anybody anyone it there this that everything nothing")
 _NOT_IN_SUBJECT = words("to that which what who whom whose if when because")
 
 
 def says_the_same(claim: frozenset[str], other: frozenset[str], *, share: float = SAME_SHARE) -> bool:
     """Return True if two claims, given by their `telling_stems`, say the same or one says a part of the other."""
-    return len(claim & other) >= share * min(len(claim), len(other)) and not (claim ^ other) & _NEGATIONS
+    return len(claim & other) >= share * min(len(claim), len(other)) and (
+        claim.isdisjoint(_NEGATIONS) == other.isdisjoint(_NEGATIONS)
+    )
 
 
 def repeats(claim: str, others: Iterable[frozenset[str]], *, share: float = SAME_SHARE) -> bool:
@@ -142,7 +147,7 @@ def repeats(claim: str, others: Iterable[frozenset[str]], *, share: float = SAME
 
 def telling_stems(claim: str) -> frozenset[str]:
     """Return the stems of the words of a claim that say what it is about."""
-    return word_stems(claim.replace("cannot", "can not")) - _COMMON_STEMS
+    return word_stems(_NO_LONGER.sub("not", _ANY_MORE.sub("", claim.replace("cannot", "can not")))) - _COMMON_STEMS
 
 
 def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bool = False) -> Iterator[Statement]:
@@ -304,6 +309,9 @@ def _place_of_verb(tokens: Sequence[str]) -> int | None:
     for place in range(1, min(len(tokens), MAX_SUBJECT_WORDS)):
         word, before = bare_word(tokens[place]), bare_word(tokens[place - 1])
         if tokens[place - 1].endswith((",", ";", ":")) or word in _NOT_IN_SUBJECT:
+            return None
+        if before == "and" and word in _ANYBODY:
+            # "900 a month and nobody comes" has the subject "nobody"
             return None
         if tokens[place].strip(",.;:!?") == "May":
             continue

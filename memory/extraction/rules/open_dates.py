@@ -15,7 +15,7 @@ RELATIVE_DAY = re.compile(
 )
 """Days that only the day of the turn explains."""
 _RECURRING = re.compile(
-    r"\b(?:every|each|ever|always|usually|never|often)\b|\bof the (?:month|year|week|quarter)\b", re.I
+    r"\b(?:every|each|ever|always|usually|never|often|used to)\b|\bof the (?:month|year|week|quarter)\b", re.I
 )
 _PREPOSITION = re.compile(
     r"\b(?:for|of|by|from|to|until|till|since|before|after|around|about|on|in|at) $", re.IGNORECASE
@@ -33,13 +33,13 @@ def date_claim(claim: str, said_at: datetime) -> tuple[str, Temporal, datetime |
     """Return the claim with its dates written out, when it is true, and until when: a plan to the end of its date."""
     dates, is_ahead = dates_of(claim, said_at), _IS_AHEAD.search(claim) is not None
     date = dates[0] if len(dates) == 1 and dates[0].end > said_at else None
-    is_plan = date is not None and (is_ahead or is_arranged(claim, date))
+    is_plan = date is not None and (is_ahead or is_arranged(claim, date) or _is_on(claim, date))
     if (is_ahead or is_plan) and not _RECURRING.search(claim):
         whole, last = with_last_day(claim, at=said_at)
         if last is not None:
             return whole, Temporal.FUTURE, last.end
-    written = write_dates(claim, dates, is_plan=is_plan)
     is_over = is_past(claim) and not is_plan
+    written = write_dates(claim, dates, is_once=is_plan or is_over)
     if date is not None and date.bound is Bound.UNTIL and not is_over and not _RECURRING.search(claim):
         whole = f"{claim[: date.begin]}until {date.words.partition(' ')[2]}{claim[date.stop :]}"
         is_to_come = is_past(claim) or _WILL.search(claim)
@@ -48,6 +48,12 @@ def date_claim(claim: str, said_at: datetime) -> tuple[str, Temporal, datetime |
         return written, Temporal.PAST if is_past(claim) else Temporal.CURRENT, None
     is_until = date.bound is Bound.WITHIN and date.words.partition(" ")[2] in written
     return written, Temporal.FUTURE, date.end if is_until else None
+
+
+def _is_on(claim: str, date: DateMention) -> bool:
+    """Return True for a day of a month that something "is" on: "The party is on 5 December"."""
+    is_day = any(map(str.isdecimal, claim[date.begin : date.stop]))
+    return is_day and date.bound is Bound.WITHIN and claim[: date.begin].endswith((" is ", " are "))
 
 
 def dates_of(claim: str, said_at: datetime) -> list[DateMention]:
@@ -75,14 +81,14 @@ def is_past(claim: str) -> bool:
     return False
 
 
-def write_dates(claim: str, dates: Sequence[DateMention], *, is_plan: bool = False) -> str:
+def write_dates(claim: str, dates: Sequence[DateMention], *, is_once: bool = False) -> str:
     """Return the claim with its dates written out. What may come again stays as it was said, and so do ranges.
 
-    A day of the week may come again, unless it is the only one in a plan ("The user is meeting Ana on Friday").
+    A day of the week may come again, unless it is the only one of what is planned or done once ("Rudi died on Sunday").
     """
     if _RANGE.search(claim) or _RECURRING.search(claim):
         return claim
-    is_one_day = is_plan and len(_DAY_NAME.findall(claim)) == 1
+    is_one_day = is_once and len(_DAY_NAME.findall(claim)) == 1
     for date in sorted(dates, key=lambda each: -each.begin):
         is_weekday = _WEEKDAY.fullmatch(claim[date.begin : date.stop].strip()) is not None
         if date.bound is Bound.WITHIN and (is_one_day or not is_weekday):

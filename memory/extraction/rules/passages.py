@@ -64,8 +64,7 @@ class StatedSentence:
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
 _TERM = re.compile(
     r"[\w./:@#+%{}$~^-]{1,80}(?:=[\w./:@-]{1,40})?|(?:npm|pnpm|yarn|make|git|docker|python|pytest|cargo|go|pip|uv"
-    r"|kubectl"
-    r"|terraform|nix|just|poetry|ruff|helm|bun|npx|dotnet|gradle|mvn|rails|bundle|php"
+    r"|kubectl|terraform|nix|just|poetry|ruff|helm|bun|npx|dotnet|gradle|mvn|rails|bundle|php"
     r"|composer)(?: [\w./:@=-]{1,40}){1,4}"
 )
 _WIDE = re.compile(r" {5,}")
@@ -141,6 +140,8 @@ _SAYING = (
     "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
     "|(?:it )?(?:turns|turned) out(?: that)?"
     "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
+    r"|(?:please |pls )?remind (?:me|my \w+|(?-i:[A-Z])[\w'-]+)(?: that|(?= (?:(?:my|our|the) )?\w+ (?:is|are|has)\b))"
+    "|first(?:ly)?(?=[:,])|(?:please |pls )?(?:put in|put down|note down|write down|jot down|make a note) that"
     "|just so you know|as a reminder|reminder|heads up|for your information"
     "|for me|so far|good news|great news|big news|as you know|you know what|you know|believe it or not|long story short"
     "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)"

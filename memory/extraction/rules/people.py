@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from memory.extraction.rules.names import is_name
+from memory.extraction.rules.inflection import AUXILIARIES, is_past_form, is_third_form, lemmas
+from memory.extraction.rules.names import PERSON, is_name
+from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.phrases import Voice
 from memory.extraction.rules.subjects import Speaker, Subject, pronoun_of
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, PROFESSIONS, words
@@ -40,6 +42,14 @@ _OF_GROWN_UP = re.compile(
 )
 """What is said of a grown-up: of the sister rather than of her cat."""
 _CALLED = re.compile(r"^,? (?:(?:who is |that is )?(?:called|named) )?")
+_WITH_ARTICLE = re.compile(
+    r"\b(?:[Tt]he|[Mm]y|[Oo]ur|[Aa]n?|[Hh]er|[Hh]is) (?:[a-z]+ )?"
+    rf"(?P<who>{'|'.join(sorted(_ANYBODY, key=len, reverse=True))})\b(?![-'])"
+)
+_IS_NAMED = re.compile(rf"\b(?:[Tt]hat|[Ss]he|[Hh]e)(?:'s| is| was) {PERSON}")
+_BEFORE_VERB = re.compile(
+    r"(?:^|(?<=\bthat )|(?<=[,;:] )|(?<=\b(?:and|but) ))(?P<name>[^\W\d_]{3,20}) (?=(?P<verb>[a-z]+)\b)"
+)
 _CAPITALIZED = re.compile(r"(?<=[\w,;] )[A-Z][\w'-]+")
 
 
@@ -54,10 +64,15 @@ class People:
     is_old: bool = False
     """True if the last sentence spoke of nobody."""
 
-    def only(self, text: str) -> Subject | None:
-        """Return the only person whom "she" or "he" in the text of a clause may be, if there is exactly one."""
+    def only(self, clause: Clause) -> Subject | None:
+        """Return the only person whom "she" or "he" in a clause may be, if there is exactly one.
+
+        That is nobody of the sentences before if this one has named somebody else: "Lena can't come, she's ill".
+        """
         one = self.here or self.before
-        if _OF_GROWN_UP.match(text):
+        if not self.here and one and _names_another(clause.sentence[: clause.sentence.find(clause.text)], one[0]):
+            return None
+        if _OF_GROWN_UP.match(clause.text):
             one = [each for each in one if each.label or not each.rest]
         return one[0] if len(one) == 1 and one[0].label else None
 
@@ -115,6 +130,19 @@ def brought_in(text: str, subject: Subject | None, *, named: Iterable[Subject]) 
 def names_somebody(text: str) -> bool:
     """Return True if a sentence may speak of somebody who is not known."""
     return _SOMEBODY.search(text) is not None or any(True for _ in _names_in(text))
+
+
+def _names_another(text: str, person: Subject) -> bool:
+    """Return True if the beginning of a sentence speaks of somebody else than a person, by name or as "our nanny"."""
+    text = _IS_NAMED.sub("", text)
+    others = [match["who"] for match in _WITH_ARTICLE.finditer(text) if not person.label.endswith(match["who"])]
+    named = [match["name"] for match in _BEFORE_VERB.finditer(text) if _may_be_name(match["name"], match["verb"])]
+    return bool(others) or any(name.casefold() != person.label.casefold() for name in (*named, *_names_in(text)))
+
+
+def _may_be_name(word: str, verb: str) -> bool:
+    """Return True for a word before a verb that no dictionary has: "lena" in "lena can not come"."""
+    return not lemmas(word.lower()) and (verb in AUXILIARIES or is_third_form(verb) or is_past_form(verb))
 
 
 def _names_in(text: str) -> Iterable[str]:

@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memory.dates import MONTHS, Tense, find_dates
+from memory.dates import MONTHS, DateMention, Tense, find_dates
+from memory.extraction.rules.arrangements import find_coming_day
 from memory.extraction.rules.phrases import GAP, Voice
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import ClaimParts, Statement
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS, words
+from memory.models.facts import Temporal
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTH = "|".join(f"{month}|{month[:3]}|{month[:4]}" for month in map(str.lower, MONTHS))
@@ -220,12 +222,13 @@ def read_changed_quantity(said: ClauseContext) -> Iterator[Statement]:
     if not (parts.is_change or _LEAD.match(whole) or _NOT_THE_FORMER.search(whole.rstrip(".!"))):
         return
     owner = re.sub(r"^(?:[Oo]ur|[Mm]y) ", f"{said.speaker.owner} ", text)
-    claim = _with_date(said, owner[:1].upper() + owner[1:])
+    claim, date = _with_date(said, owner[:1].upper() + owner[1:])
     voice = Voice(speaker=said.speaker.label, is_own=True)
     subject = Subject(label=said.speaker.label, rest="", voice=voice, names=(), is_third=True)
     statement = make_statement(said, subject, attribute=parts.attribute, value=parts.value, claim="")
     # what the claim is about is not the speaker's: named owners are found by their names
-    yield replace(statement, subject=parts.subject, claim=claim, is_change=True)
+    statement = replace(statement, subject=parts.subject, claim=claim, is_change=True)
+    yield replace(statement, temporal=Temporal.FUTURE, valid_to=date.end) if date else statement
 
 
 def _cut_thing(text: str) -> str:
@@ -235,15 +238,27 @@ def _cut_thing(text: str) -> str:
     return "" if GAP in text[: match.end() if match else None] else head.strip(" .")
 
 
-def _with_date(said: ClauseContext, claim: str) -> str:
-    """Return the claim with the date that a single weekday or "next week" means, unless it is a weekly one."""
+def _with_date(said: ClauseContext, claim: str) -> tuple[str, DateMention | None]:
+    """Return the claim with the date to come that "15 December", a single weekday or "next week" means, and that date.
+
+    There is none of what is weekly ("Fridays").
+    """
     match = _RELATIVE.search(claim)
-    if match is None or match["day"].lower() in {f"{day}s" for day in _WEEKDAYS}:
-        return claim
+    if match is None:
+        date = find_coming_day(claim, at=said.turn.timestamp)
+        if date is None or " from " in claim:
+            return claim, None
+        when = date.words if claim[date.begin :].startswith("on ") else date.words.removeprefix("on ")
+        return f"{claim[: date.begin]}{when}{claim[date.stop :]}", date
+    if match["day"].lower() in {f"{day}s" for day in _WEEKDAYS}:
+        return claim, None
     is_weekday = match["day"].lower() in _WEEKDAYS
     asked = f"on {match['day']}" if is_weekday else match["day"]
     found = find_dates(asked, at=said.turn.timestamp, tense=Tense.FUTURE)
     if len(found) != 1:
-        return claim
-    when = found[0].words if match["on"] or not is_weekday else found[0].words.removeprefix("on ")
-    return f"{claim[: match.start()]}{when}{claim[match.end() :]}"
+        return claim, None
+    if claim[: match.start()].endswith((" to ", " until ", " for ")):
+        when = re.sub("^(?:on|in) ", "", found[0].words)
+    else:
+        when = found[0].words if match["on"] or not is_weekday else found[0].words.removeprefix("on ")
+    return f"{claim[: match.start()]}{when}{claim[match.end() :]}", found[0]

@@ -2,6 +2,7 @@
 
 "Sam and I split up" is "I split up with Sam", "I'm vegan but my wife isn't" ends in "my wife is not vegan", "I had to
 cancel the trip" is "I cancelled the trip", "my doctor stopped the metformin" is "I stopped taking metformin",
+"I've been vegan since uni" is "I am vegan since uni", "I take Ramipril, 5 mg" is "I take 5 mg of Ramipril",
 "Acme let me go" is "I was let go by Acme", and "I'm starting at Acme as a nurse on Monday" is "I start at Acme as …".
 """
 
@@ -35,6 +36,20 @@ _TAKEN_OFF = re.compile(
     r"|(?:stopped|discontinued) my )"
     rf"|(?:{_BEGIN}[Mm]y|^[Tt]he) {_PROFESSIONAL} {_HAS}(?:stopped|discontinued) (?:the )?)(?P<what>{DRUG})"
 )
+_DOSE = re.compile(
+    rf"(?<= )(?<!is )(?P<what>{DRUG}|[A-Z][a-z]+), "
+    r"(?P<dose>\d[\d.,]* ?(?:mg|mcg|µg|g|ml|iu|units|tablets?|pills?|drops|puffs)\b(?! of\b))"
+)
+_HOW_OFTEN = re.compile(
+    r",(?= (?:every (?:other |second )?(?:day|night|morning|evening|week|month|weekday|\w+day)|(?:once|twice) an? \w+"
+    r"|(?:three|four) times a \w+|in the (?:mornings?|evenings?)|on \w+days)\b"
+    r"(?:(?! (?:I|[Ww]e|[Ss]he|[Hh]e|[Ii]t|[Tt]hey|[Mm]y|[Oo]ur|is|are|was)\b)[^,;])*$)"
+)
+_STILL = re.compile(
+    r"(?:(?<=\b(?P<who>I))|(?<=\b[Ss]he)|(?<=\b[Hh]e)|(?<=\w\w)) (?:have|has) been(?= (?:an? )?(?:strictly |strict )?"
+    r"(?:vegetarian|vegan|pescatarian|c(?:o)?eliac|diabetic|lactose[ -]intolerant|allergic to [^,;]{2,40}?)"
+    r" (?:since|for)\b)"
+)
 _CANCELLED = re.compile(
     rf"{_BEGIN}(?P<who>I|[Ww]e) (?:have )?(?:just )?(?:(?:had|decided) to (?:cancel|call off)|called off)"
     r"(?= (?:the|my|our)\b)"
@@ -61,6 +76,9 @@ def restate(sentence: str) -> str:
     """Return a sentence in words that the rules read, or the sentence as it is."""
     sentence = _PARTED.sub(lambda match: _parted(match) if _may_be_partner(match["who"]) else match[0], sentence)
     sentence = _TAKEN_OFF.sub(r"I stopped taking \g<what>", sentence)
+    sentence = _DOSE.sub(r"\g<dose> of \g<what>", sentence)
+    sentence = _HOW_OFTEN.sub("", sentence)
+    sentence = _STILL.sub(lambda match: " am" if match["who"] == "I" else " is", sentence)
     sentence = _CANCELLED.sub(r"\g<who> cancelled", sentence)
     sentence = _DISMISSED.sub(_dismissed, sentence)
     sentence = _STARTING.sub(lambda match: "starts " if match["third"] else "start ", sentence)

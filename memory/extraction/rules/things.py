@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from memory.dates import MONTHS, WEEKDAYS
+from memory.extraction.rules.arrangements import on_coming_day
 from memory.extraction.rules.halves import complete_half
 from memory.extraction.rules.labels import TOPICS
 from memory.extraction.rules.modals import MODALS, read_obligation
@@ -267,7 +268,7 @@ def attribute_of(value: str) -> str:
 
 
 def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading | None:
-    rest = _without_noise(rest)
+    rest = on_coming_day(noun.key, _without_noise(rest))
     if _YEARLY.search(noun.key) and (day := read_yearly_day(rest, at=said.turn.timestamp)):
         return Reading(verb=f"{word} on", attribute="time", value=Value(words=day))
     negation = "not " if rest.startswith("not ") else ""

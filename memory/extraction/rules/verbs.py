@@ -149,13 +149,25 @@ def _word(tokens: list[str], place: int) -> str:
     return tokens[place].lower() if place < len(tokens) else ""
 
 
+def _without_anymore(tokens: list[str]) -> list[str]:
+    """Return the tokens before "anymore", "any more" and "any longer" at their end, or all if they end in none."""
+    end = [token.lower().strip(".!") for token in tokens[-2:]]
+    return (
+        tokens[:-1]
+        if end[-1:] == ["anymore"]
+        else tokens[:-2]
+        if end in (["any", "more"], ["any", "longer"])
+        else tokens
+    )
+
+
 def _after_be(tokens: list[str], start: int) -> Predicate | None:
     place = _skip_adverbs(tokens, start)
     word, following = _word(tokens, place), _word(tokens, place + 1)
     if word == "not":
-        is_over = len(tokens) > place + 2 and tokens[-1].lower().strip(".!") == "anymore"
-        if is_over:
-            return _no_longer_being(tokens[:-1], place + 1)
+        left = _without_anymore(tokens)
+        if place + 1 < len(left) < len(tokens):
+            return _no_longer_being(left, place + 1)
         return _predicate(Form.COPULA_NEGATED, "", tokens, place + 1)
     if word == "no" and following == "longer":
         return _no_longer_being(tokens, place + 2)
@@ -206,9 +218,9 @@ def _after_do(tokens: list[str], start: int) -> Predicate | None:
     verb = _word(tokens, place)
     if verb not in VERBS:
         return None
-    ends = _word(tokens, len(tokens) - 1).strip(".!") in ("anymore", "longer")
-    if ends:
-        return _predicate(Form.NO_LONGER, verb, tokens[:-1], place + 1)
+    left = _without_anymore(tokens)
+    if len(left) < len(tokens):
+        return _predicate(Form.NO_LONGER, verb, left, place + 1)
     return _predicate(Form.NEGATED, verb, tokens, place + 1)
 
 

@@ -3,6 +3,7 @@
 import re
 
 from memory.extraction.knowledge import Chunk
+from memory.extraction.rules.preferences import HELD, preference_of
 from memory.extraction.rules.quantities import read_quantity
 from memory.extraction.rules.statements import Statement, is_single
 
@@ -34,6 +35,9 @@ def least_worth(statement: Statement, chunk: Chunk) -> float:
 def may_be_momentary(statement: Statement) -> bool:
     """Return True for a claim that may be of the moment, unlike one about somebody's home, relatives or health."""
     kind = statement.attribute.partition(":")[0]
+    if HELD in preference_of(statement).values():
+        # a diet, an allergy and the like do harm if they are forgotten
+        return False
     if statement.is_change or ((parts := read_quantity(statement.claim)) and parts.is_change):
         # what it replaces may have ended already
         return False

@@ -119,3 +119,46 @@ def test_days_of_two_months_have_the_year_of_the_last(text: str, claim: str, end
     fact = only(extracted([replace(turn(text), timestamp=said_at)]))
 
     assert (fact.claim, f"{fact.valid_to:%Y-%m-%d}") == (claim, ends)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "ends"),
+    [
+        ("The deadline slipped to jan 20", "The deadline slipped to 20 January 2024", "2024-01-21"),
+        ("our closing slipped to 11 february", "The user's closing slipped to 11 February 2024", "2024-02-12"),
+        ("The wedding got pushed to 5 April", "The wedding got pushed to 5 April 2024", "2024-04-06"),
+        (
+            "The dentist appointment was moved to 15 April",
+            "The dentist appointment was moved to 15 April 2024",
+            "2024-04-16",
+        ),
+        ("The launch was moved to next week", "The launch was moved to the week of 22 May 2023", "2023-05-29"),
+        ("Funeral is Friday at 11, St. Gangolf", "Funeral is on 19 May 2023 at 11, St. Gangolf", "2023-05-20"),
+        ("My interview is monday at 10", "The user's interview is on 22 May 2023 at 10", "2023-05-23"),
+    ],
+)
+def test_what_is_moved_or_takes_place_once_is_on_the_next_such_day_and_over_then(
+    text: str, claim: str, ends: str
+) -> None:
+    fact = only(said(text))
+
+    assert (fact.claim, fact.temporal, f"{fact.valid_to:%Y-%m-%d}") == (claim, "future", ends)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("The release was postponed to 11 May", "The release was postponed to 11 May"),
+        ("Standup is Friday at 9", "Standup is Friday at 9"),
+        ("The meeting was moved to Fridays", "The meeting was moved to Fridays"),
+        ("The price was raised to 12 euros", "The price was raised to 12 euros"),
+        (
+            "The visit has been changed from the 20th of May to the 28th",
+            "The visit has been changed from the 20th of May to the 28th",
+        ),
+    ],
+)
+def test_what_may_come_again_or_has_no_single_date_has_no_end(text: str, claim: str) -> None:
+    fact = only(said(text))
+
+    assert (fact.claim, fact.valid_to) == (claim, None)

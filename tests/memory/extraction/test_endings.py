@@ -58,7 +58,7 @@ from tests.memory.extraction.spoken import claims, said
         (
             "My dentist appointment is on 12 June at 3pm.",
             "My dentist appointment got moved to 14 June.",
-            "The user's dentist appointment got moved to 14 June",
+            "The user's dentist appointment got moved to 14 June 2023",
         ),
         (
             "My train is at 7:40 on 18 June.",

@@ -51,6 +51,8 @@ WORDS = words(
         ("we weigh parcels by hand and have no scale", "The user weighs parcels by hand and has no scale"),
         ("I'm packing Klara's lunch every school day until then", "The user is packing Klara's lunch every school day"),
         ("Tom walks 10,000 steps each day with the dog", "Tom walks 10,000 steps each day with the dog"),
+        ("Rudi died on Sunday, it was his heart", "Rudi died on 14 May 2023"),
+        ("closing slipped to 11 december", "Closing slipped to 11 December 2023"),
         ("The party is planned for 3 June in our barn", "The party is planned for 3 June 2023 in the user's barn"),
         (
             "We agreed that in winter, May to August, every hive calls home",
@@ -266,3 +268,19 @@ def test_verbs_after_i_are_turned_into_the_third_person(word: str, form: str) ->
 def test_the_third_person_of_a_verb_is_no_past_form(base: str) -> None:
     assert third_person(base).startswith(base[:-1])
     assert not is_past_form(third_person(base))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first thing to cut is the office in Smithfield, 3.4k a month and nobody comes in",
+        "we're moving to Porto in spring, 900 a month and everybody speaks English",
+    ],
+)
+def test_what_stands_before_and_with_a_subject_of_its_own_is_no_part_of_the_subject(text: str) -> None:
+    assert not [claim for claim in open_claims(text) if "a month" in claim]
+
+
+def test_an_end_that_a_rule_has_read_is_not_said_again() -> None:
+    assert open_claims("I don't have a dog any more") == []
+    assert open_claims("I don't lift in the mornings any more") == ["The user does not lift in the mornings any more"]

@@ -49,6 +49,12 @@ def test_she_and_he_stand_for_the_only_one_spoken_of(text: str, stated: str) -> 
     assert stated in claims(text)
 
 
+@pytest.mark.parametrize("text", ["ok, ", "so...", "🙂", "Well -", "Hi! Ok."])
+def test_a_clause_without_words_is_about_nobody_of_the_turn_before(text: str) -> None:
+    turns = [turn("My sister lives in Bonn."), turn(text, index=1)]
+    assert [fact.claim for fact in extracted(turns).facts] == ["The user's sister lives in Bonn"]
+
+
 @pytest.mark.parametrize(
     ("first", "question", "answer", "corrected"),
     [
@@ -65,3 +71,41 @@ def test_an_answer_to_a_question_takes_back_only_what_it_names(
 
     facts = extracted(turns).facts
     assert [number for fact in facts for number in fact.corrects] == [*corrected]
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "wrong"),
+    [
+        ("My mum does the pickups.", "Put in that Mila can't have peanuts, she's allergic, the pen is here", "mum is"),
+        ("My boss lives in Bonn.", "Remind me that Anna can't come on Friday, she's pregnant and tired", "boss is"),
+        ("My mum lives in Bonn.", "Add that our nanny can't lift, she's pregnant", "mum is"),
+        ("My mum lives in Bonn.", "Add that Lea can't drive, she's blind", "mum is"),
+        ("My mum lives in Bonn.", "lena can't come, she's pregnant", "pregnant"),
+        ("My mum lives in Bonn.", "Lena visits on Friday, she's allergic to cats", "mum is"),
+        ("My mum lives in Bonn.", "I saw my doctor, she's from Peru", "Peru"),
+    ],
+)
+def test_she_is_nobody_of_the_turn_before_if_the_same_sentence_names_another(
+    before: str, text: str, wrong: str
+) -> None:
+    turns = [turn(before), turn(text, index=1)]
+    assert not [fact.claim for fact in extracted(turns).facts if wrong in fact.claim]
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "stated"),
+    [
+        ("My mum lives in Bonn.", "Put in that Mila can't swim, she's afraid of water", "Mila is afraid of water"),
+        ("My mum lives in Bonn.", "Anna can't come on Friday, she's pregnant", "Anna is pregnant"),
+        ("My mum lives in Bonn.", "The flat is small, she's retired", "The user's mum is retired"),
+        ("My mum lives in Bonn.", "Put in that she's allergic to nuts", "The user's mum is allergic to nuts"),
+        ("My sister lives in Bonn.", "That's Priya, by the way, and she's retired", "The user's sister is retired"),
+        ("My boss lives in Bonn.", "The boss called, she's pregnant", "The user's boss is pregnant"),
+        ("My sister Ana lives in Bonn.", "ana can't come, she's pregnant", "Ana is pregnant"),
+    ],
+)
+def test_she_is_the_one_named_in_the_sentence_or_else_the_one_of_the_turn_before(
+    before: str, text: str, stated: str
+) -> None:
+    turns = [turn(before), turn(text, index=1)]
+    assert stated in [fact.claim for fact in extracted(turns).facts]

@@ -329,3 +329,45 @@ def test_leave_ends_after_its_last_day() -> None:
     fact = only(said("I'm on annual leave until Friday 26 May"))
 
     assert (fact.claim, f"{fact.valid_to:%Y-%m-%d}") == ("The user is on annual leave until 26 May 2023", "2023-05-27")
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("I take Ramipril, 5 mg in the morning", "The user takes 5 mg of Ramipril in the morning"),
+        ("I'm on Metformin, 500 mg twice a day", "The user takes 500 mg of Metformin twice a day"),
+        ("My mum takes Eliquis, 5 mg twice a day", "The user's mum takes 5 mg of Eliquis twice a day"),
+        ("I take Ramipril, twice a day", "The user takes Ramipril twice a day"),
+        ("I take Ramipril, my sister takes insulin", "The user takes Ramipril"),
+        ("We built a house, every room is blue", "The user built a house"),
+        ("I'm not allergic to nuts any more", "The user is no longer allergic to nuts"),
+        ("I don't have a dog any more", "The user no longer has a dog"),
+        ("My sister doesn't work at Acme any longer.", "The user's sister no longer works at Acme"),
+        ("I don't go to the gym any more", "The user no longer goes to the gym"),
+        ("I'm not allergic to nuts", "The user is not allergic to nuts"),
+        ("And remind Margit choir is thursdays not wednesdays now", "Choir is Thursdays not Wednesdays"),
+        ("Later. First: Thomas wants the kids from the 20th", "Thomas wants the kids from the 20th"),
+    ],
+)
+def test_doses_and_negations_are_whole_and_orders_are_left_out(text: str, claim: str) -> None:
+    found = claims(text)
+
+    assert claim in found
+    assert not [each for each in found if each != claim and claim in each]
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("No meat, I've been vegetarian since uni", "The user is vegetarian"),
+        ("My sister has been vegan for 3 years", "The user's sister is vegan"),
+        ("I've been allergic to nuts since I was a kid", "The user is allergic to nuts"),
+    ],
+)
+def test_a_diet_or_an_allergy_that_somebody_has_had_since_is_still_so(text: str, claim: str) -> None:
+    assert claim in claims(text)
+
+
+@pytest.mark.parametrize("text", ["I was vegetarian for two years", "I had been vegan for years"])
+def test_a_diet_that_somebody_had_is_no_present_one(text: str) -> None:
+    assert not [claim for claim in claims(text) if " is " in claim]

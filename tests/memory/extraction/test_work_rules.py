@@ -44,7 +44,7 @@ def statements(text: str) -> list[Statement]:
         ("The firmware team is led by Yusuke, he has the document.", "The firmware team is led by Yusuke"),
         ("the build takes nine minutes", "The build takes nine minutes"),
         ("CI runs on every push", "CI runs on every push"),
-        ("the deadline moved to 3 July", "The deadline moved to 3 July"),
+        ("the deadline moved to 3 July", "The deadline moved to 3 July 2023"),
         ("we're switching from npm to pnpm", "The user is switching from npm to pnpm"),
         ("we decided against Kafka for the queue", "The user decided against Kafka for the queue"),
         ("We decided not to use Kafka.", "The user decided not to use Kafka"),

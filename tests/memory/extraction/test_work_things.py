@@ -23,7 +23,7 @@ from tests.memory.extraction.spoken import claims
         ("deadline for all this is June 9, the auditors come then", "Deadline is 9 June 2023"),
         ("log runs to MLflow", "The user asks to log runs to MLflow"),
         ("Reindexing should run weekly, Tuesdays 4 am, in Airflow.", "Reindexing should run weekly, Tuesdays 4 am"),
-        ("the cut-over moved to 9 June, sales wants to check it", "The cut-over moved to 9 June"),
+        ("the cut-over moved to 9 June, sales wants to check it", "The cut-over moved to 9 June 2023"),
     ],
 )  # fmt: skip
 def test_statements_about_things_are_claims(text: str, claim: str) -> None:

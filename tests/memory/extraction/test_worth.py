@@ -202,3 +202,8 @@ def test_without_the_bundled_weights_nothing_is_judged_and_a_check_says_so(
     extraction = knowledge_extractor().extract(chunk, meter=lambda usage: None, deadline_seconds=1)
     assert [each.id for each in check_extractor()] == ["memory.W020"]
     assert extraction.facts == ()
+
+
+def test_a_condition_that_does_harm_if_it_is_forgotten_is_kept_whatever_the_judge_says() -> None:
+    assert kept("he loves sichuan, im coeliac so check they do gluten free!!", keeps=[]) == ["The user is coeliac"]
+    assert kept("I'm hungry so check they are open!!", keeps=[]) == []
