@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import httpx2
 import pytest
 from agent_memory_client import Client
+from agent_memory_integrations.mem0_memory import Memory
 
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
+from tests.clients.scripted_server import ScriptedServer, answer
 from tests.integrations.environments import make_environment
 from tests.integrations.test_mcp import mcp_url as mcp_url
 from tests.integrations.test_mcp import shared_mcp as shared_mcp
@@ -170,6 +173,43 @@ class Mem0Routes:
 
     def count(self, **filters: Any) -> int:
         return int(self.send("POST", "/v3/memories/", {"filters": filters}).json()["count"])
+
+
+@pytest.mark.parametrize("memory_id", ["?user_id=alex#", "../../v2/entities/user/alex", "../entities", "..", "", "x/"])
+def test_what_is_no_id_reaches_no_other_route(memory_id: str) -> None:
+    with ScriptedServer() as server, closing(Memory(url=server.url, api_key="key")) as memory:
+        for use in (memory.get, memory.delete, memory.history, lambda each: memory.update(each, "new")):
+            with pytest.raises(ValueError, match="is not the id of a memory"):
+                use(memory_id)
+
+        assert server.received == []
+
+
+def test_an_id_is_put_into_the_path_as_it_is() -> None:
+    with ScriptedServer(answer(200)) as server, closing(Memory(url=server.url, api_key="key")) as memory:
+        memory.delete("0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000")
+
+        assert server.received[0].line.split()[1] == "/v1/memories/0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000/"
+
+
+def test_an_answer_of_a_proxy_is_a_refusal_with_its_status() -> None:
+    with (
+        ScriptedServer(answer(404, b"<html>")) as server,
+        closing(Memory(url=server.url, api_key="key")) as memory,
+        pytest.raises(ValueError, match="404: X"),
+    ):
+        memory.delete_all(user_id="alex")
+
+
+@pytest.mark.parametrize("name", ["org/42", "a b?c#d", "..", "%2F", "ünï"])
+def test_a_user_of_any_name_is_deleted(compat: "Mem0Routes", name: str) -> None:
+    compat.add("Alex eats nuts.", user_id=name)
+    compat.add("Ben eats nuts.", user_id="org")
+
+    with closing(Memory(url=compat.url, api_key=compat.key)) as memory:
+        memory.delete_all(user_id=name)
+
+    assert (compat.count(user_id=name), compat.count(user_id="org")) == (0, 1)
 
 
 def test_only_what_is_named_is_deleted(compat: Mem0Routes, client: Client) -> None:

@@ -351,7 +351,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/memories/{id}/history/", history),
     ("DELETE", "/v1/memories/", delete_all),
     ("GET", "/v1/entities/", list_entities),
-    ("DELETE", "/v2/entities/{kind}/{name}/", delete_entity),
+    ("DELETE", "/v2/entities/{kind}/{name:path}/", delete_entity),
     ("PUT", "/v1/batch/", change_many),
     ("DELETE", "/v1/batch/", change_many),
 )
