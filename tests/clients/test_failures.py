@@ -7,6 +7,7 @@ from email.utils import formatdate
 import httpx2
 import pytest
 from agent_memory_client import (
+    AgentMemoryError,
     AsyncClient,
     BadRequestError,
     Client,
@@ -92,6 +93,16 @@ def test_an_answer_of_a_proxy_that_is_no_problem_document_is_an_error_too() -> N
             client.add_goal("book")
 
         assert (caught.value.status, caught.value.code) == (500, "")
+        assert "that of a proxy" in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b'"ok"'])
+def test_a_success_that_is_no_answer_of_the_service_is_an_error(body: bytes) -> None:
+    with ScriptedServer(answer(200, body), answer(200, body)) as server, Client(server.url, "key") as client:
+        with pytest.raises(AgentMemoryError, match="is no answer of the service"):
+            client.recall("x")
+        with pytest.raises(AgentMemoryError, match="is no answer of the service"):
+            list(client.goals())
 
 
 def test_a_service_that_hangs_is_a_timeout() -> None:
