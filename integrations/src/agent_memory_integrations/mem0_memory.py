@@ -14,6 +14,7 @@ from uuid import UUID
 
 import httpx2
 from agent_memory_client.calls import encode_segment
+from agent_memory_client.config import read_key
 
 DEFAULT_URL = "http://127.0.0.1:8004/compat/mem0"
 ENTITY_IDS = ("user_id", "agent_id", "run_id")
@@ -31,7 +32,7 @@ class Memory:
     def __init__(self, config: Any = None, *, url: str | None = None, api_key: str | None = None) -> None:
         # the models and stores of a configuration are those of the service
         self.config = config
-        key = api_key or os.environ["AGENT_MEMORY_API_KEY"]
+        key = read_key(api_key or os.environ["AGENT_MEMORY_API_KEY"])
         self.url = (url or os.environ.get("AGENT_MEMORY_MEM0_URL", DEFAULT_URL)).rstrip("/")
         self._http = httpx2.Client(headers={"Authorization": f"Token {key}"}, timeout=60.0)
 
@@ -92,10 +93,11 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
         data: str | None = None,
     ) -> Answer:
-        """Change the text or the metadata of a memory."""
-        body = {"text": text or data, "metadata": metadata}
-        self._send("PUT", make_path(memory_id), {name: each for name, each in body.items() if each is not None})
-        return {"message": "Memory updated successfully!"}
+        """Change a memory. Of a fact, the answer has a new `id`, for which the old one stands."""
+        body = {"text": data if text is None else text, "metadata": metadata}
+        given = {name: each for name, each in body.items() if each is not None}
+        changed = self._send("PUT", make_path(memory_id), given)
+        return {"message": "Memory updated successfully!", "id": changed["id"], "memory": changed["memory"]}
 
     def delete(self, memory_id: str) -> Answer:
         """Delete a memory."""
@@ -120,13 +122,20 @@ class Memory:
         """Close the connections."""
         self._http.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         return read_answer(self._http.request(method, self.url + path, json=body))
 
 
 def check_entities(named: Mapping[str, Any]) -> None:
     """Raise ValueError where nobody is named, as mem0 does."""
-    if not any(named.get(name) for name in (*ENTITY_IDS, "AND")):
+    # the service says why it takes no OR and NOT
+    if not any(named.get(name) for name in (*ENTITY_IDS, "AND", "OR", "NOT")):
         raise ValueError("Name at least one of: user_id, agent_id, run_id.")
 
 
