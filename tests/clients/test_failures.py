@@ -1,8 +1,12 @@
 """The Python client when the service or the way to it fails."""
 
 import asyncio
+import json
+import pickle
 import time
+from collections.abc import Callable
 from email.utils import formatdate
+from typing import Any
 
 import httpx2
 import pytest
@@ -17,6 +21,7 @@ from agent_memory_client import (
     ServiceTimeoutError,
     UnavailableError,
 )
+from agent_memory_client.models import GoalWithRelated
 from agent_memory_client.retries import read_retry_after
 
 from tests.clients.scripted_server import DROP, HANG, ScriptedServer, answer
@@ -185,3 +190,39 @@ def test_fields_that_are_newer_than_the_client_are_kept() -> None:
         assert (goal.newer_field, goal["newer_field"], "newer_field" in goal) == ({"a": 1}, {"a": 1}, True)
         with pytest.raises(AttributeError, match=r"no field 'heading'\. It has: id"):
             _ = goal.heading
+def saved_body(change: Callable[[GoalWithRelated], object]) -> dict[str, Any]:
+    """Return what `save()` sends of a goal after a change."""
+    held = answer(
+        200, b'{"id": "g-1", "priority": 1, "metadata": {"a": {"b": [1]}}, "blocked_by": ["g-2"]}', ETag='"1"'
+    )
+    with ScriptedServer(held, held, held) as server, Client(server.url, "key") as client:
+        goal = client.get_goal("g-1")
+        change(goal)
+        goal.save()
+        goal.save()
+
+        assert server.received[2].body in (b"{}", b"")
+        return dict(json.loads(server.received[1].body))
+
+
+def test_what_was_changed_inside_a_field_is_saved() -> None:
+    assert saved_body(lambda goal: goal.metadata["a"]["b"].append(2)) == {"metadata": {"a": {"b": [1, 2]}}}
+    assert saved_body(lambda goal: goal["blocked_by"].append("g-3")) == {"blocked_by": ["g-2", "g-3"]}
+
+
+def test_what_was_only_read_is_not_saved() -> None:
+    assert saved_body(lambda goal: (goal.metadata, goal["blocked_by"])) == {}
+    assert saved_body(lambda goal: setattr(goal, "priority", 2)) == {"priority": 2}
+
+
+def test_a_result_is_pickled_without_its_connections() -> None:
+    with ScriptedServer(GOAL) as server, Client(server.url, "key") as client:
+        goal = client.add_goal("book")
+
+    same = pickle.loads(pickle.dumps(goal))
+
+    assert (same, same.id, type(same)) == (goal, "g-1", type(goal))
+    with pytest.raises(TypeError, match="get_"):
+        same.save()
+
+
