@@ -175,6 +175,16 @@ def test_the_async_client_keeps_the_key_over_retries_too() -> None:
         assert len({request.headers["idempotency-key"] for request in server.received}) == 1
 
 
+def test_a_call_takes_the_key_and_the_timeout_of_the_caller() -> None:
+    with ScriptedServer(UNAVAILABLE, GOAL, HANG) as server, Client(server.url, "key", max_retries=1) as client:
+        client.add_goal("book", idempotency_key="job-7", timeout=20)
+        assert [each.headers["idempotency-key"] for each in server.received] == ["job-7", "job-7"]
+        assert json.loads(server.received[0].body) == {"description": "book"}
+
+        with Client(server.url, "key", max_retries=0) as hasty, pytest.raises(ServiceTimeoutError):
+            hasty.recall("figs", timeout=0.2)
+
+
 def test_each_call_has_a_key_of_its_own() -> None:
     with ScriptedServer(GOAL, GOAL) as server, Client(server.url, "key") as client:
         client.add_goal("book")
@@ -183,13 +193,6 @@ def test_each_call_has_a_key_of_its_own() -> None:
         assert len({request.headers["idempotency-key"] for request in server.received}) == 2
 
 
-def test_fields_that_are_newer_than_the_client_are_kept() -> None:
-    with ScriptedServer(GOAL) as server, Client(server.url, "key") as client:
-        goal = client.add_goal("book")
-
-        assert (goal.newer_field, goal["newer_field"], "newer_field" in goal) == ({"a": 1}, {"a": 1}, True)
-        with pytest.raises(AttributeError, match=r"no field 'heading'\. It has: id"):
-            _ = goal.heading
 def saved_body(change: Callable[[GoalWithRelated], object]) -> dict[str, Any]:
     """Return what `save()` sends of a goal after a change."""
     held = answer(
@@ -226,3 +229,10 @@ def test_a_result_is_pickled_without_its_connections() -> None:
         same.save()
 
 
+def test_fields_that_are_newer_than_the_client_are_kept() -> None:
+    with ScriptedServer(GOAL) as server, Client(server.url, "key") as client:
+        goal = client.add_goal("book")
+
+        assert (goal.newer_field, goal["newer_field"], "newer_field" in goal) == ({"a": 1}, {"a": 1}, True)
+        with pytest.raises(AttributeError, match=r"no field 'heading'\. It has: id"):
+            _ = goal.heading
