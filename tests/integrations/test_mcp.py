@@ -400,6 +400,17 @@ def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_ke
     over_http(f"{mcp_url}/graph", bound_key, use)
 
 
+def test_the_command_without_a_key_says_what_to_do() -> None:
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": PATHS}
+    command = [sys.executable, "-m", "agent_memory_integrations.mcp.stdio"]
+
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+
+    assert done.returncode == 2
+    assert "set AGENT_MEMORY_API_KEY" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_same_tools_are_served_over_stdio_for_the_user_that_is_named(url: str, api_key: str) -> None:
     named = {"AGENT_MEMORY_AGENT_ID": "assistant", "AGENT_MEMORY_USER_ID": "ana"}
     environ = {"PYTHONPATH": PATHS, "AGENT_MEMORY_BASE_URL": url, "AGENT_MEMORY_API_KEY": api_key, **named}

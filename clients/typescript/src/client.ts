@@ -32,12 +32,13 @@ export class Client {
   }
 
   /** Call an operation and return its answer with status, headers and version. */
-  callRaw<O extends OperationId>(
+  async callRaw<O extends OperationId>(
     operation: O,
     ids: PathIds<O>,
     fields?: Fields<O>,
     options: CallOptions = {},
   ): Promise<RawAnswer<Answer<O>>> {
+    if (!Object.hasOwn(OPERATIONS, operation)) throw new TypeError(`${operation} is not an operation of the service.`);
     const call: Call = { operation: OPERATIONS[operation], ids: { ...(ids as object) }, fields: { ...fields } };
     return this.#sender.send(call, options);
   }

@@ -124,6 +124,14 @@ test("no items are wanted: none are asked for", async () => {
   assert.deepEqual(await new Client({ baseUrl: "http://127.0.0.1:1", apiKey: "key" }).goals().toArray(0), []);
 });
 
+test("an operation that the service does not have is named", async () => {
+  const client = new Client({ baseUrl: "http://127.0.0.1:1", apiKey: "key" });
+
+  for (const name of ["nosuch", "toString"]) {
+    await assert.rejects(client.call(name as "list_agents", {}), new RegExp(`${name} is not an operation`));
+  }
+});
+
 test("a stream is sent once, an array again in full", async (context) => {
   const turns = [0, 1, 2].map((number) => ({ role: "user", content: String(number) }));
   const streamed = await serve(context, UNAVAILABLE);
