@@ -203,6 +203,25 @@ def test_a_client_without_a_key_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
         Client(BASE)
 
 
+def test_the_line_end_of_a_key_from_a_file_is_left_out() -> None:
+    with Client(BASE, " mem_secret\r\n") as client:
+        assert client.settings.api_key == "mem_secret"
+
+
+@pytest.mark.parametrize("key", ["mem_secret\nx", "mem_sec ret", "mem_secr\u00e9t", "\x00mem_secret"])
+def test_a_key_that_no_header_takes_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(AgentMemoryError, match="Pass the key alone") as caught:
+        Client(BASE, key)
+
+    assert "mem_" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8002", "localhost", "ftp://memory.example"])
+def test_an_address_without_a_scheme_is_refused_at_once(address: str) -> None:
+    with pytest.raises(AgentMemoryError, match="begins with http://"):
+        Client(address, "key")
+
+
 def test_lists_that_need_nothing_else_answer_on_every_route(client: Client) -> None:
     document = read_document()["paths"]
     ids = [each["get"]["operationId"] for path, each in document.items() if "{" not in path and "get" in each]

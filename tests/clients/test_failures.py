@@ -1,12 +1,17 @@
 """The Python client when the service or the way to it fails."""
 
 import asyncio
+import json
+import pickle
 import time
+from collections.abc import Callable
 from email.utils import formatdate
+from typing import Any
 
 import httpx2
 import pytest
 from agent_memory_client import (
+    AgentMemoryError,
     AsyncClient,
     BadRequestError,
     Client,
@@ -16,6 +21,7 @@ from agent_memory_client import (
     ServiceTimeoutError,
     UnavailableError,
 )
+from agent_memory_client.models import GoalWithRelated
 from agent_memory_client.retries import read_retry_after
 
 from tests.clients.scripted_server import DROP, HANG, ScriptedServer, answer
@@ -92,6 +98,16 @@ def test_an_answer_of_a_proxy_that_is_no_problem_document_is_an_error_too() -> N
             client.add_goal("book")
 
         assert (caught.value.status, caught.value.code) == (500, "")
+        assert "that of a proxy" in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b'"ok"'])
+def test_a_success_that_is_no_answer_of_the_service_is_an_error(body: bytes) -> None:
+    with ScriptedServer(answer(200, body), answer(200, body)) as server, Client(server.url, "key") as client:
+        with pytest.raises(AgentMemoryError, match="is no answer of the service"):
+            client.recall("x")
+        with pytest.raises(AgentMemoryError, match="is no answer of the service"):
+            list(client.goals())
 
 
 def test_a_service_that_hangs_is_a_timeout() -> None:
@@ -159,12 +175,58 @@ def test_the_async_client_keeps_the_key_over_retries_too() -> None:
         assert len({request.headers["idempotency-key"] for request in server.received}) == 1
 
 
+def test_a_call_takes_the_key_and_the_timeout_of_the_caller() -> None:
+    with ScriptedServer(UNAVAILABLE, GOAL, HANG) as server, Client(server.url, "key", max_retries=1) as client:
+        client.add_goal("book", idempotency_key="job-7", timeout=20)
+        assert [each.headers["idempotency-key"] for each in server.received] == ["job-7", "job-7"]
+        assert json.loads(server.received[0].body) == {"description": "book"}
+
+        with Client(server.url, "key", max_retries=0) as hasty, pytest.raises(ServiceTimeoutError):
+            hasty.recall("figs", timeout=0.2)
+
+
 def test_each_call_has_a_key_of_its_own() -> None:
     with ScriptedServer(GOAL, GOAL) as server, Client(server.url, "key") as client:
         client.add_goal("book")
         client.add_goal("book")
 
         assert len({request.headers["idempotency-key"] for request in server.received}) == 2
+
+
+def saved_body(change: Callable[[GoalWithRelated], object]) -> dict[str, Any]:
+    """Return what `save()` sends of a goal after a change."""
+    held = answer(
+        200, b'{"id": "g-1", "priority": 1, "metadata": {"a": {"b": [1]}}, "blocked_by": ["g-2"]}', ETag='"1"'
+    )
+    with ScriptedServer(held, held, held) as server, Client(server.url, "key") as client:
+        goal = client.get_goal("g-1")
+        change(goal)
+        goal.save()
+        goal.save()
+
+        assert server.received[2].body in (b"{}", b"")
+        return dict(json.loads(server.received[1].body))
+
+
+def test_what_was_changed_inside_a_field_is_saved() -> None:
+    assert saved_body(lambda goal: goal.metadata["a"]["b"].append(2)) == {"metadata": {"a": {"b": [1, 2]}}}
+    assert saved_body(lambda goal: goal["blocked_by"].append("g-3")) == {"blocked_by": ["g-2", "g-3"]}
+
+
+def test_what_was_only_read_is_not_saved() -> None:
+    assert saved_body(lambda goal: (goal.metadata, goal["blocked_by"])) == {}
+    assert saved_body(lambda goal: setattr(goal, "priority", 2)) == {"priority": 2}
+
+
+def test_a_result_is_pickled_without_its_connections() -> None:
+    with ScriptedServer(GOAL) as server, Client(server.url, "key") as client:
+        goal = client.add_goal("book")
+
+    same = pickle.loads(pickle.dumps(goal))
+
+    assert (same, same.id, type(same)) == (goal, "g-1", type(goal))
+    with pytest.raises(TypeError, match="get_"):
+        same.save()
 
 
 def test_fields_that_are_newer_than_the_client_are_kept() -> None:

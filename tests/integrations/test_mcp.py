@@ -115,6 +115,31 @@ def test_what_is_remembered_is_recalled_corrected_and_forgotten(mcp_url: str, bo
     over_http(mcp_url, bound_key, use)
 
 
+@pytest.mark.parametrize(("path", "tool"), [("", "forget"), ("/mem0", "delete_memory")])
+def test_what_was_said_is_forgotten_and_not_corrected(mcp_url: str, bound_key: str, path: str, tool: str) -> None:
+    said = [{"role": "user", "content": "My passport number is X991."}, {"role": "user", "content": "It is raining."}]
+
+    async def say(client: McpClient) -> str:
+        await call(client, "remember_messages", messages=said, conversation_id="trip")
+        [found] = (await call(client, "recall", query="passport number", top_k=1))["results"]
+        refused = await client.call_tool("correct", {"memory_id": found["id"], "text": "It is Y992."})
+        assert "Call `remember` with what is true" in str(refused.content)
+        return str(found["id"])
+
+    async def forget(client: McpClient) -> None:
+        await call(client, tool, memory_id=turn_id)
+
+    async def recall(client: McpClient) -> str:
+        return str(await call(client, "recall", query="passport number"))
+
+    turn_id = over_http(mcp_url, bound_key, say)
+    over_http(f"{mcp_url}{path}", bound_key, forget)
+
+    found = over_http(mcp_url, bound_key, recall)
+    assert "X991" not in found
+    assert "raining" in found
+
+
 def test_goals_are_opened_resumed_and_completed(mcp_url: str, bound_key: str) -> None:
     async def use(client: McpClient) -> None:
         goal = await call(client, "add_goal", description="Book the flight to Madeira.")
@@ -273,7 +298,7 @@ def test_the_profile_mem0_has_mem0s_names(url: str, mcp_url: str, account: Accou
     memory = Client(url, key)
 
     async def use(client: McpClient) -> None:
-        added = await call(client, "add_memory", text="Ana likes tea.")
+        added = await call(client, "add_memory", text="Ana likes tea.", metadata={"a": 1})
         found = (await call(client, "search_memories", query="What does Ana like?"))["results"]
         assert [each["memory"] for each in found] == ["Ana likes tea."]
         memory_id = added["results"][0]["id"]
@@ -288,6 +313,8 @@ def test_the_profile_mem0_has_mem0s_names(url: str, mcp_url: str, account: Accou
         await call(client, "update_memory", memory_id=new.id, text="Ana works at Globex")
         listed = (await call(client, "get_memories"))["results"]
         assert [each["memory"] for each in listed] == ["Ana works at Globex"]
+        refused = await client.call_tool("delete_all_memories", {})
+        assert "bound to no user" in str(refused.content)
 
     with memory:
         over_http(f"{mcp_url}/mem0", key, use)
@@ -371,6 +398,17 @@ def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_ke
         assert len((await call(client, "read_graph"))["entities"]) == 1_000
 
     over_http(f"{mcp_url}/graph", bound_key, use)
+
+
+def test_the_command_without_a_key_says_what_to_do() -> None:
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": PATHS}
+    command = [sys.executable, "-m", "agent_memory_integrations.mcp.stdio"]
+
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+
+    assert done.returncode == 2
+    assert "set AGENT_MEMORY_API_KEY" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_same_tools_are_served_over_stdio_for_the_user_that_is_named(url: str, api_key: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import httpx2
 import pytest
 from agent_memory_client import Client
+from agent_memory_integrations.mem0_memory import Memory
 
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
+from tests.clients.scripted_server import ScriptedServer, answer
 from tests.integrations.environments import make_environment
 from tests.integrations.test_mcp import mcp_url as mcp_url
 from tests.integrations.test_mcp import shared_mcp as shared_mcp
@@ -172,6 +175,43 @@ class Mem0Routes:
         return int(self.send("POST", "/v3/memories/", {"filters": filters}).json()["count"])
 
 
+@pytest.mark.parametrize("memory_id", ["?user_id=alex#", "../../v2/entities/user/alex", "../entities", "..", "", "x/"])
+def test_what_is_no_id_reaches_no_other_route(memory_id: str) -> None:
+    with ScriptedServer() as server, closing(Memory(url=server.url, api_key="key")) as memory:
+        for use in (memory.get, memory.delete, memory.history, lambda each: memory.update(each, "new")):
+            with pytest.raises(ValueError, match="is not the id of a memory"):
+                use(memory_id)
+
+        assert server.received == []
+
+
+def test_an_id_is_put_into_the_path_as_it_is() -> None:
+    with ScriptedServer(answer(200)) as server, closing(Memory(url=server.url, api_key="key")) as memory:
+        memory.delete("0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000")
+
+        assert server.received[0].line.split()[1] == "/v1/memories/0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000/"
+
+
+def test_an_answer_of_a_proxy_is_a_refusal_with_its_status() -> None:
+    with (
+        ScriptedServer(answer(404, b"<html>")) as server,
+        closing(Memory(url=server.url, api_key="key")) as memory,
+        pytest.raises(ValueError, match="404: X"),
+    ):
+        memory.delete_all(user_id="alex")
+
+
+@pytest.mark.parametrize("name", ["org/42", "a b?c#d", "..", "%2F", "ünï"])
+def test_a_user_of_any_name_is_deleted(compat: "Mem0Routes", name: str) -> None:
+    compat.add("Alex eats nuts.", user_id=name)
+    compat.add("Ben eats nuts.", user_id="org")
+
+    with closing(Memory(url=compat.url, api_key=compat.key)) as memory:
+        memory.delete_all(user_id=name)
+
+    assert (compat.count(user_id=name), compat.count(user_id="org")) == (0, 1)
+
+
 def test_only_what_is_named_is_deleted(compat: Mem0Routes, client: Client) -> None:
     client.remember("A note of another agent.")
     compat.add("Alex eats nuts.", user_id="alex")
@@ -187,6 +227,92 @@ def test_only_what_is_named_is_deleted(compat: Mem0Routes, client: Client) -> No
         assert compat.send("DELETE", f"/v2/entities/{each['type']}/{each['name']}/").status_code == 200
     assert compat.count(user_id="alex") == compat.count(user_id="alex", agent_id="bot") == 0
     assert [each.text for each in client.memories()] == ["A note of another agent."]
+
+
+def test_a_run_is_a_tag_of_notes_and_is_deleted_with_all_that_is_listed_under_it(
+    compat: Mem0Routes, client: Client
+) -> None:
+    vault = compat.add("The vault code is 8812.", user_id="alex", run_id="r1")
+    compat.add("The planner likes figs.", user_id="alex", agent_id="planner", run_id="r1")
+    compat.add("The door code is 4711.", user_id="alex", run_id="r2")
+    said = {"messages": [{"role": "user", "content": "Hello there."}], "user_id": "alex", "run_id": "r1"}
+    compat.send("POST", "/v3/memories/add/", said)
+    assert (compat.count(run_id="r1", user_id="alex"), compat.count(run_id="r2", user_id="alex")) == (3, 1)
+
+    assert compat.send("DELETE", "/v2/entities/run/r1/").status_code == 200
+
+    assert compat.send("GET", f"/v1/memories/{vault}/").status_code == 404
+    assert (compat.count(run_id="r1", user_id="alex"), compat.count(run_id="r2", user_id="alex")) == (0, 1)
+    assert compat.send("DELETE", "/v2/entities/run/r1/").status_code == 404
+
+
+def test_an_id_stands_for_what_an_update_made_of_a_fact(compat: Mem0Routes, client: Client) -> None:
+    first = client.learn("Alex lives in Rome", user_id="alex", agent_id="mem0").id
+
+    with Memory(url=compat.url, api_key=compat.key) as memory:
+        made = memory.update(first, "Alex lives in Turin", metadata={"a": 1})
+        held = memory.get(first)
+        assert held is not None
+        assert (held["id"], held["memory"], held["metadata"]) == (made["id"], "Alex lives in Turin", {"a": 1})
+        memory.update(first, "Alex lives in Oslo")
+        events = [(each["event"], each["old_memory"], each["new_memory"]) for each in memory.history(first)]
+        assert events[0] == ("ADD", None, "Alex lives in Rome")
+        assert events[1:] == [
+            ("UPDATE", "Alex lives in Rome", "Alex lives in Turin"),
+            ("UPDATE", "Alex lives in Turin", "Alex lives in Oslo"),
+        ]
+        memory.delete(first)
+
+    assert compat.count(user_id="alex") == 0
+
+
+def test_deleting_a_fact_keeps_what_was_learned_in_its_place(compat: Mem0Routes, client: Client) -> None:
+    acme, initech = (client.learn(f"Alex works at {name}", user_id="alex").id for name in ("Acme", "Initech"))
+
+    assert compat.send("GET", f"/v1/memories/{acme}/").json()["memory"] == "Alex works at Initech"
+    assert compat.send("DELETE", f"/v1/memories/{acme}/").status_code == 200
+    assert compat.send("GET", f"/v1/memories/{initech}/").json()["memory"] == "Alex works at Initech"
+
+
+def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes) -> None:
+    note = compat.add("Alex eats nuts.", user_id="alex")
+    said = {"messages": [{"role": "user", "content": "Hello there."}], "user_id": "alex"}
+    turn_id = compat.send("POST", "/v3/memories/add/", said).json()["results"][0]["id"]
+
+    for memory_id, body, reason in (
+        (note, {}, "Nothing is changed"),
+        (note, {"text": " "}, "not only blanks"),
+        (turn_id, {"text": "Goodbye."}, "what was said"),
+    ):
+        refused = compat.send("PUT", f"/v1/memories/{memory_id}/", body)
+        assert (refused.status_code, reason in refused.text) == (400, True), refused.text
+
+
+def test_several_notes_are_stored_all_or_none(compat: Mem0Routes) -> None:
+    parts = [{"type": "text", "text": "Alex owns"}, {"type": "text", "text": "a bicycle."}]
+    body = {"user_id": "alex", "infer": False}
+    refused: list[Any] = ["", " ", 7, []]
+
+    for content in refused:
+        messages = [{"role": "user", "content": each} for each in ("Alex eats nuts.", content)]
+        assert compat.send("POST", "/v3/memories/add/", {**body, "messages": messages}).status_code == 400
+    assert compat.count(user_id="alex") == 0
+    stored = compat.send("POST", "/v3/memories/add/", {**body, "messages": [{"role": "user", "content": parts}]})
+    assert stored.json()["results"][0]["memory"] == "Alex owns\na bicycle."
+
+
+def test_results_come_by_their_scores_and_are_of_the_user_that_is_named(compat: Mem0Routes) -> None:
+    for text in ("Alex plays chess.", "Chess.", "The weather is fine.", "Alex plays a game on Sundays."):
+        compat.add(text, user_id="alex")
+    compat.add("Nobody plays chess.")
+    asked = {"query": "Who plays chess?", "filters": {"user_id": "alex"}, "top_k": 3}
+
+    found = compat.send("POST", "/v3/memories/search/", asked).json()["results"]
+
+    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+    assert (len(found), {each["user_id"] for each in found}) == (3, {"alex"})
+    for top_k in (0, -1, 1.5, True, "3"):
+        assert compat.send("POST", "/v3/memories/search/", {**asked, "top_k": top_k}).status_code == 400
 
 
 def test_a_fact_that_another_one_replaced_is_not_listed(compat: Mem0Routes, client: Client) -> None:

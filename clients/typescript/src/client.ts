@@ -32,15 +32,15 @@ export class Client {
   }
 
   /** Call an operation and return its answer with status, headers and version. */
-  callRaw<O extends OperationId>(
+  async callRaw<O extends OperationId>(
     operation: O,
     ids: PathIds<O>,
     fields?: Fields<O>,
     options: CallOptions = {},
   ): Promise<RawAnswer<Answer<O>>> {
+    if (!Object.hasOwn(OPERATIONS, operation)) throw new TypeError(`${operation} is not an operation of the service.`);
     const call: Call = { operation: OPERATIONS[operation], ids: { ...(ids as object) }, fields: { ...fields } };
-    if (options.ifMatch) call.ifMatch = options.ifMatch;
-    return this.#sender.send(call, options.signal);
+    return this.#sender.send(call, options);
   }
 
   /** Call an operation that answers a list. */
@@ -53,51 +53,60 @@ export class Client {
   }
 
   /** Remember a text as it is. */
-  remember(text: string, options: Options<"create_memory", "text" | "messages" | "infer"> = {}) {
-    return this.call("create_memory", {}, { ...options, text }) as Promise<Schemas["MemoryAnswer"]>;
+  remember(text: string, options: Options<"create_memory", "text" | "messages" | "infer"> = {}, call?: CallOptions) {
+    return this.call("create_memory", {}, { ...options, text }, call) as Promise<Schemas["MemoryAnswer"]>;
   }
 
   /** Store a text or messages as turns and have knowledge extracted from them. */
-  infer(said: string | Turn[], options: Options<"create_memory", "text" | "messages" | "infer"> = {}) {
+  infer(
+    said: string | Turn[],
+    options: Options<"create_memory", "text" | "messages" | "infer"> = {},
+    call?: CallOptions,
+  ) {
     const content = typeof said === "string" ? { text: said } : { messages: said };
     const fields = { ...options, ...content, infer: true } as Fields<"create_memory">;
-    return this.call("create_memory", {}, fields) as Promise<Schemas["InferenceAnswer"]>;
+    return this.call("create_memory", {}, fields, call) as Promise<Schemas["InferenceAnswer"]>;
   }
 
   /** List memories, latest first. */
-  memories(filters: Fields<"list_memories"> = {}) {
-    return this.list("list_memories", {}, filters);
+  memories(filters: Fields<"list_memories"> = {}, call?: CallOptions) {
+    return this.list("list_memories", {}, filters, call);
   }
 
   /** Forget a memory. */
-  forget(memoryId: string, options: Fields<"delete_memory"> = {}) {
-    return this.call("delete_memory", { memory_id: memoryId }, options);
+  forget(memoryId: string, options: Fields<"delete_memory"> = {}, call?: CallOptions) {
+    return this.call("delete_memory", { memory_id: memoryId }, options, call);
   }
 
   /** Forget all memories that the filters find, or with `dry_run` count them. */
-  forgetAll(filters: Fields<"delete_memories"> & { dry_run: boolean }) {
-    return this.call("delete_memories", {}, filters);
+  forgetAll(filters: Fields<"delete_memories"> & { dry_run: boolean }, call?: CallOptions) {
+    return this.call("delete_memories", {}, filters, call);
   }
 
   /** Recall what bears on a question. */
-  recall(query: string, options: Options<"recall", "query"> = {}) {
-    return this.call("recall", {}, { ...options, query });
+  recall(query: string, options: Options<"recall", "query"> = {}, call?: CallOptions) {
+    return this.call("recall", {}, { ...options, query }, call);
   }
 
   /** Find memories of all kinds with their own fields. */
-  search(query: string, options: Options<"search_memories", "query"> = {}) {
-    return this.call("search_memories", {}, { ...options, query });
+  search(query: string, options: Options<"search_memories", "query"> = {}, call?: CallOptions) {
+    return this.call("search_memories", {}, { ...options, query }, call);
   }
 
   /** Build the text that goes into the next prompt. */
-  context(conversationId: string, query = "", options: Options<"build_context", "conversation_id" | "query"> = {}) {
+  context(
+    conversationId: string,
+    query = "",
+    options: Options<"build_context", "conversation_id" | "query"> = {},
+    call?: CallOptions,
+  ) {
     const fields = { ...options, conversation_id: conversationId, ...(query && { query }) };
-    return this.call("build_context", {}, fields);
+    return this.call("build_context", {}, fields, call);
   }
 
   /** Return what a successor must know to go on. */
-  resume(options: Fields<"resume"> = {}) {
-    return this.call("resume", {}, options);
+  resume(options: Fields<"resume"> = {}, call?: CallOptions) {
+    return this.call("resume", {}, options, call);
   }
 
   /** Append turns to a conversation, which is created if it is new. */
@@ -105,8 +114,10 @@ export class Client {
     conversationId: string,
     turns: Schemas["NewTurnsRequest"]["turns"],
     options: Options<"add_turns", "turns"> = {},
+    call?: CallOptions,
   ) {
-    return this.call("add_turns", { conversation_id: conversationId }, { ...options, turns } as Fields<"add_turns">);
+    const fields = { ...options, turns } as Fields<"add_turns">;
+    return this.call("add_turns", { conversation_id: conversationId }, fields, call);
   }
 
   /**
@@ -119,46 +130,46 @@ export class Client {
     conversationId: string,
     turns: Turns,
     options: Options<"add_turns", "turns"> = {},
-    { signal }: CallOptions = {},
+    call: CallOptions = {},
   ): Promise<Schemas["PlacedTurns"]> {
     const ids = { conversation_id: conversationId };
-    const call = { operation: OPERATIONS.add_turns, ids, fields: { ...options }, turns };
-    return (await this.#sender.send<Schemas["PlacedTurns"]>(call, signal)).data;
+    const stream = { operation: OPERATIONS.add_turns, ids, fields: { ...options }, turns };
+    return (await this.#sender.send<Schemas["PlacedTurns"]>(stream, call)).data;
   }
 
   /** List the turns of a conversation. */
-  turns(conversationId: string, filters: Fields<"list_turns"> = {}) {
-    return this.list("list_turns", { conversation_id: conversationId }, filters);
+  turns(conversationId: string, filters: Fields<"list_turns"> = {}, call?: CallOptions) {
+    return this.list("list_turns", { conversation_id: conversationId }, filters, call);
   }
 
   /** End a conversation: it is summarized, and its live session is cleared. */
-  end(conversationId: string, options: Fields<"end_conversation"> = {}) {
-    return this.call("end_conversation", { conversation_id: conversationId }, options);
+  end(conversationId: string, options: Fields<"end_conversation"> = {}, call?: CallOptions) {
+    return this.call("end_conversation", { conversation_id: conversationId }, options, call);
   }
 
   /** Learn a fact. */
-  learn(claim: string, options: Options<"create_fact", "claim"> = {}) {
-    return this.call("create_fact", {}, { ...options, claim });
+  learn(claim: string, options: Options<"create_fact", "claim"> = {}, call?: CallOptions) {
+    return this.call("create_fact", {}, { ...options, claim }, call);
   }
 
   /** List the facts that are believed. */
-  facts(filters: Fields<"list_facts"> = {}) {
-    return this.list("list_facts", {}, filters);
+  facts(filters: Fields<"list_facts"> = {}, call?: CallOptions) {
+    return this.list("list_facts", {}, filters, call);
   }
 
   /** Open a goal. */
-  addGoal(description: string, options: Options<"create_goal", "description"> = {}) {
-    return this.call("create_goal", {}, { ...options, description });
+  addGoal(description: string, options: Options<"create_goal", "description"> = {}, call?: CallOptions) {
+    return this.call("create_goal", {}, { ...options, description }, call);
   }
 
   /** List goals. */
-  goals(filters: Fields<"list_goals"> = {}) {
-    return this.list("list_goals", {}, filters);
+  goals(filters: Fields<"list_goals"> = {}, call?: CallOptions) {
+    return this.list("list_goals", {}, filters, call);
   }
 
   /** Complete a goal. */
-  complete(goalId: string, result = "", options: Options<"complete_goal", "result"> = {}) {
-    return this.call("complete_goal", { goal_id: goalId }, { ...options, ...(result && { result }) });
+  complete(goalId: string, result = "", options: Options<"complete_goal", "result"> = {}, call?: CallOptions) {
+    return this.call("complete_goal", { goal_id: goalId }, { ...options, ...(result && { result }) }, call);
   }
 
   /** Record the call of a tool. */
@@ -166,9 +177,10 @@ export class Client {
     conversationId: string,
     toolName: string,
     options: Options<"record_tool_invocation", "conversation_id" | "tool_name"> = {},
+    call?: CallOptions,
   ) {
     const fields = { ...options, conversation_id: conversationId, tool_name: toolName };
-    return this.call("record_tool_invocation", {}, fields as Fields<"record_tool_invocation">);
+    return this.call("record_tool_invocation", {}, fields as Fields<"record_tool_invocation">, call);
   }
 
   /**
@@ -198,10 +210,10 @@ export class Client {
   async createImport(
     archive: Archive,
     fields: { dry_run?: boolean } = {},
-    { signal }: CallOptions = {},
+    options: CallOptions = {},
   ): Promise<Schemas["ImportAnswer"]> {
     const call = { operation: OPERATIONS.create_import, ids: {}, fields, archive };
-    return (await this.#sender.send<Schemas["ImportAnswer"]>(call, signal)).data;
+    return (await this.#sender.send<Schemas["ImportAnswer"]>(call, options)).data;
   }
 
   /** Import a zip into the account, or with `dry_run` only check it. In Node, `openAsBlob(path)` reads a file. */

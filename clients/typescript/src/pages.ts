@@ -31,6 +31,7 @@ export class Pages<I> implements AsyncIterable<I> {
   /** Return all items, or the first of them. */
   async toArray(limit = Infinity): Promise<I[]> {
     const items: I[] = [];
+    if (limit <= 0) return items;
     for await (const item of this) if (items.push(item) >= limit) break;
     return items;
   }

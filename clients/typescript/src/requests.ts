@@ -24,6 +24,7 @@ export interface Call {
   turns?: Turns;
   archive?: Archive;
   ifMatch?: string;
+  idempotencyKey?: string;
 }
 
 /** A turn as the service takes it, and turns that may be produced while they are sent. */
@@ -59,7 +60,8 @@ export function prepare(call: Call, owner: Owner): PreparedRequest {
   if (call.ifMatch) headers["If-Match"] = call.ifMatch;
   if (operation.hasBody) headers["Content-Type"] = contentType(call);
   const isRepeatable = (!turns || Array.isArray(turns)) && !(archive instanceof ReadableStream);
-  if (operation.hasKey && isRepeatable) headers["Idempotency-Key"] = crypto.randomUUID();
+  if (call.idempotencyKey) headers["Idempotency-Key"] = call.idempotencyKey;
+  else if (operation.hasKey && isRepeatable) headers["Idempotency-Key"] = crypto.randomUUID();
   const found = query.toString();
   const request: PreparedRequest = {
     target: fillPath(operation.path, call.ids) + (found && `?${found}`),

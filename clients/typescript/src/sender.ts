@@ -34,6 +34,16 @@ export interface CallOptions {
   signal?: AbortSignal;
   /** The version that a change is made to: `etag` of what was read. */
   ifMatch?: string;
+  /** What makes a write the same one, if your program repeats it later. Default: a new key for each call. */
+  idempotencyKey?: string;
+  /** Milliseconds to wait for an answer, at each attempt. Default: that of the client. */
+  timeoutMs?: number;
+}
+
+interface AttemptOptions {
+  streams?: boolean;
+  signal?: AbortSignal | undefined;
+  timeoutMs?: number | undefined;
 }
 
 /** An answer with its headers. */
@@ -57,8 +67,7 @@ export class Sender {
 
   constructor(options: ClientOptions) {
     const environ = readEnvironment();
-    this.#key = options.apiKey ?? environ["AGENT_MEMORY_API_KEY"] ?? "";
-    if (!this.#key) throw new AgentMemoryError("There is no key. Pass apiKey, or set AGENT_MEMORY_API_KEY.");
+    this.#key = readKey(options.apiKey ?? environ["AGENT_MEMORY_API_KEY"] ?? "");
     const url = (options.baseUrl ?? environ["AGENT_MEMORY_BASE_URL"] ?? DEFAULT_BASE_URL).replace(/\/+$/, "");
     this.baseUrl = url.endsWith(API) ? url : url + API;
     this.owner = {
@@ -71,11 +80,12 @@ export class Sender {
   }
 
   /** Return the answer to a call. Throws the error of the status if it is no success. */
-  async send<A>(call: Call, signal?: AbortSignal): Promise<RawAnswer<A>> {
-    const request = prepare(call, this.owner);
+  async send<A>(call: Call, options: CallOptions = {}): Promise<RawAnswer<A>> {
+    const { signal, timeoutMs } = options;
+    const request = prepare({ ...call, ...pickHeaders(options) }, this.owner);
     const retries = new Retries(request.isRepeatable ? this.#maxRetries : 0);
     for (;;) {
-      const outcome = await this.#attempt(request, { signal });
+      const outcome = await this.#attempt(request, { signal, timeoutMs });
       const received = outcome instanceof ServiceConnectionError ? undefined : outcome;
       const pause = received?.response.ok ? undefined : retries.pauseAfter(received);
       if (pause !== undefined) await wait(pause, signal);
@@ -101,10 +111,10 @@ export class Sender {
 
   async #attempt(
     request: PreparedRequest,
-    { streams = false, signal }: { streams?: boolean; signal?: AbortSignal | undefined },
+    { streams = false, signal, timeoutMs: wanted }: AttemptOptions,
   ): Promise<Received | ServiceConnectionError> {
     const isLong = streams || LONG_TYPES.includes(request.headers["Content-Type"] ?? "");
-    const timeoutMs = isLong ? Math.max(this.#timeoutMs, LONG_TIMEOUT_MS) : this.#timeoutMs;
+    const timeoutMs = wanted ?? (isLong ? Math.max(this.#timeoutMs, LONG_TIMEOUT_MS) : this.#timeoutMs);
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const init: RequestInit & { duplex?: "half" } = {
@@ -126,6 +136,20 @@ export class Sender {
       clearTimeout(timer);
     }
   }
+}
+
+function pickHeaders({ ifMatch, idempotencyKey }: CallOptions): Pick<Call, "ifMatch" | "idempotencyKey"> {
+  return { ...(ifMatch && { ifMatch }), ...(idempotencyKey && { idempotencyKey }) };
+}
+
+/** Return a key without the line end of the file that it comes from. Throws an error that never shows it. */
+function readKey(text: string): string {
+  const key = text.trim();
+  if (!key) throw new AgentMemoryError("There is no key. Pass apiKey, or set AGENT_MEMORY_API_KEY.");
+  if (!/^[\x21-\x7e]+$/.test(key)) {
+    throw new AgentMemoryError("The key has blanks, line ends or characters that no key has. Pass the key alone.");
+  }
+  return key;
 }
 
 function readAnswer<A>({ response, text }: Received): RawAnswer<A> {

@@ -105,6 +105,33 @@ test("the caller's signal ends a call, also between attempts", async (context) =
   assert.equal(received.length, 1);
 });
 
+test("verbs and lists take the signal, the time and the key of a call", async (context) => {
+  const { url, received } = await serve(context, { status: 503, headers: { "Retry-After": "30" } }, "hang", GOAL);
+  const client = new Client({ baseUrl: url, apiKey: "key", maxRetries: 1 });
+  const stop = new AbortController();
+  setTimeout(() => stop.abort(new Error("enough")), 200);
+  await assert.rejects(client.recall("figs", {}, { signal: stop.signal }), /enough/);
+  await assert.rejects(client.goals({}, { signal: AbortSignal.abort(new Error("at once")) }).toArray(), /at once/);
+  const hasty = new Client({ baseUrl: url, apiKey: "key", maxRetries: 0 });
+  await assert.rejects(hasty.recall("figs", {}, { timeoutMs: 100 }), ServiceTimeoutError);
+
+  await client.addGoal("book", {}, { idempotencyKey: "job-7" });
+
+  assert.deepEqual(received.at(-1)?.headers["idempotency-key"], "job-7");
+});
+
+test("no items are wanted: none are asked for", async () => {
+  assert.deepEqual(await new Client({ baseUrl: "http://127.0.0.1:1", apiKey: "key" }).goals().toArray(0), []);
+});
+
+test("an operation that the service does not have is named", async () => {
+  const client = new Client({ baseUrl: "http://127.0.0.1:1", apiKey: "key" });
+
+  for (const name of ["nosuch", "toString"]) {
+    await assert.rejects(client.call(name as "list_agents", {}), new RegExp(`${name} is not an operation`));
+  }
+});
+
 test("a stream is sent once, an array again in full", async (context) => {
   const turns = [0, 1, 2].map((number) => ({ role: "user", content: String(number) }));
   const streamed = await serve(context, UNAVAILABLE);
@@ -137,4 +164,13 @@ test("the client's agent and user are sent where a call takes them and names non
   assert.equal(received[3]?.line, "GET /api/v1/agents/assistant");
   await assert.rejects(client.call("get_goal", { goal_id: "" }), TypeError);
   await assert.rejects(client.forget("colour"), TypeError);
+});
+
+test("a key that no header takes is refused and not shown", () => {
+  for (const apiKey of ["mem_secret\nx", "mem_sec ret", "mem_secr\u00e9t"]) {
+    assert.throws(
+      () => new Client({ apiKey }),
+      (err) => err instanceof AgentMemoryError && /Pass the key alone/.test(err.message) && !err.message.includes("mem_"),
+    );
+  }
 });

@@ -10,9 +10,11 @@ memory.search("What can Alex not eat?", filters={"user_id": "alex"})
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
-from urllib.parse import quote
+from uuid import UUID
 
 import httpx2
+from agent_memory_client.calls import encode_segment
+from agent_memory_client.config import read_key
 
 DEFAULT_URL = "http://127.0.0.1:8004/compat/mem0"
 ENTITY_IDS = ("user_id", "agent_id", "run_id")
@@ -30,7 +32,7 @@ class Memory:
     def __init__(self, config: Any = None, *, url: str | None = None, api_key: str | None = None) -> None:
         # the models and stores of a configuration are those of the service
         self.config = config
-        key = api_key or os.environ["AGENT_MEMORY_API_KEY"]
+        key = read_key(api_key or os.environ["AGENT_MEMORY_API_KEY"])
         self.url = (url or os.environ.get("AGENT_MEMORY_MEM0_URL", DEFAULT_URL)).rstrip("/")
         self._http = httpx2.Client(headers={"Authorization": f"Token {key}"}, timeout=60.0)
 
@@ -75,7 +77,7 @@ class Memory:
 
     def get(self, memory_id: str) -> Answer | None:
         """Return a memory, or None."""
-        response = self._http.get(f"{self.url}/v1/memories/{memory_id}/")
+        response = self._http.get(self.url + make_path(memory_id))
         return None if response.status_code == 404 else read_answer(response)
 
     def get_all(self, *, filters: Mapping[str, Any] | None = None, top_k: int = 20) -> Answer:
@@ -91,14 +93,15 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
         data: str | None = None,
     ) -> Answer:
-        """Change the text or the metadata of a memory."""
-        body = {"text": text or data, "metadata": metadata}
-        self._send("PUT", f"/v1/memories/{memory_id}/", {name: each for name, each in body.items() if each is not None})
-        return {"message": "Memory updated successfully!"}
+        """Change a memory. Of a fact, the answer has a new `id`, for which the old one stands."""
+        body = {"text": data if text is None else text, "metadata": metadata}
+        given = {name: each for name, each in body.items() if each is not None}
+        changed = self._send("PUT", make_path(memory_id), given)
+        return {"message": "Memory updated successfully!", "id": changed["id"], "memory": changed["memory"]}
 
     def delete(self, memory_id: str) -> Answer:
         """Delete a memory."""
-        return self._send("DELETE", f"/v1/memories/{memory_id}/")
+        return self._send("DELETE", make_path(memory_id))
 
     def delete_all(self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None) -> Answer:
         """Delete all memories of a user, an agent, or a run: of one of them."""
@@ -108,16 +111,22 @@ class Memory:
         if len(given) > 1:
             raise ValueError("delete_all takes one of user_id, agent_id and run_id.")
         [(kind, name)] = given.items()
-        return self._send("DELETE", f"/v2/entities/{kind}/{quote(str(name), safe='')}/")
+        return self._send("DELETE", f"/v2/entities/{kind}/{encode_segment(name)}/")
 
     def history(self, memory_id: str) -> list[Answer]:
         """Return how a memory came to be."""
-        changes: Any = self._send("GET", f"/v1/memories/{memory_id}/history/")
+        changes: Any = self._send("GET", f"{make_path(memory_id)}history/")
         return list(changes)
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         return read_answer(self._http.request(method, self.url + path, json=body))
@@ -125,14 +134,32 @@ class Memory:
 
 def check_entities(named: Mapping[str, Any]) -> None:
     """Raise ValueError where nobody is named, as mem0 does."""
-    if not any(named.get(name) for name in (*ENTITY_IDS, "AND")):
+    # the service says why it takes no OR and NOT
+    if not any(named.get(name) for name in (*ENTITY_IDS, "AND", "OR", "NOT")):
         raise ValueError("Name at least one of: user_id, agent_id, run_id.")
+
+
+def make_path(memory_id: str) -> str:
+    """Return the path of a memory. Raises ValueError for what is no id: in a path, it could name something else."""
+    try:
+        return f"/v1/memories/{UUID(str(memory_id))}/"
+    except ValueError as err:
+        raise ValueError(f"{memory_id!r} is not the id of a memory, which is a UUID.") from err
 
 
 def read_answer(response: httpx2.Response) -> Answer:
     """Return the JSON of a response. Raises ValueError for a refusal."""
     if 400 <= response.status_code < 500:
-        raise ValueError(f"{response.status_code}: {response.json().get('detail', '')}")
+        raise ValueError(f"{response.status_code}: {read_reason(response)}")
     response.raise_for_status()
     answer: Answer = response.json()
     return answer
+
+
+def read_reason(response: httpx2.Response) -> str:
+    """Return why a request was refused; the phrase of its status where the answer is not one of the service."""
+    try:
+        answer = response.json()
+    except ValueError:
+        return response.reason_phrase
+    return str(answer.get("detail", "")) if isinstance(answer, dict) else response.reason_phrase

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from agent_memory_integrations.contexts import AsyncNamedContext
 from agent_memory_integrations.mcp.callers import Callers
-from agent_memory_integrations.mem0 import Mem0RequestError, read_body
+from agent_memory_integrations.mem0_requests import Mem0RequestError, read_body
 from agent_memory_integrations.memory_files import COMMANDS, PREFIX, ROOT, MemoryCommandError, run_command
 from agent_memory_integrations.memory_trees import change_tree, name_context
 

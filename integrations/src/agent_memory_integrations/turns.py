@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from agent_memory_client import AsyncClient, NotFoundError
-from agent_memory_client.models import TurnAnswer
+from agent_memory_client.models import MemoryAnswer, TurnAnswer
 
 MAX_METADATA_BYTES = 16_000
 """A longer message is a part of the content, which may have 1 MB."""
@@ -57,6 +57,14 @@ async def add_turns(client: AsyncClient, conversation_id: str, turns: list[dict[
     """Append turns, in as many requests as they need."""
     for start in range(0, len(turns), MAX_TURNS):
         await client.add_turns(conversation_id, turns[start : start + MAX_TURNS], **options)
+
+
+async def forget_any(client: AsyncClient, memory: MemoryAnswer) -> None:
+    """Forget a memory; what a turn says, with what was learned from it alone. Raises NotFoundError if it is gone."""
+    if memory.kind == "turn":
+        await client.delete_conversation_turn(memory.conversation_id, memory.id)
+    else:
+        await client.forget(memory.id, user_id=memory.user_id or None)
 
 
 async def read_last_turns(client: AsyncClient, conversation_id: str, limit: int | None = None) -> list[TurnAnswer]:

@@ -35,7 +35,9 @@ class Command(BaseCommand):
         scopes = parser.add_mutually_exclusive_group()
         scopes.add_argument("--read-only", action="store_true", help="allow reading only")
         scopes.add_argument(
-            "--operate", action="store_true", help="also allow jobs, the audit log, and erasing by filter or user"
+            "--operate",
+            action="store_true",
+            help="also allow jobs, the audit log, and custody of users; keys that write delete what they may change",
         )
         parser.add_argument("--deep-replay", action="store_true", help="also allow the replay of raw reasoning traces")
         parser.add_argument("--expires", type=days, metavar="DAYS", help="days until it expires (default: never)")

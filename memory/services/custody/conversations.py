@@ -111,7 +111,7 @@ def strategies_of(conversation: Conversation) -> list[UUID]:
 def erase_turn(owner: Owner, conversation_id: str, turn_id: UUID, *, now: datetime) -> Counter[str]:
     """Erase what a turn says, and what was derived from it alone. Its number stays.
 
-    Raises NotFound, and Forbidden for an agent that did not store it.
+    Raises NotFound, also for a turn that was erased before, and Forbidden for an agent that did not store it.
     """
     conversation = find_conversation(owner, conversation_id)
     rows = Turn.objects.filter(account_id=owner.account_id, log=conversation, id=turn_id)
@@ -120,4 +120,7 @@ def erase_turn(owner: Owner, conversation_id: str, turn_id: UUID, *, now: dateti
         raise NotFound("no such turn")
     if owner.agent_id and turn.agent_id != owner.agent_id:
         raise Forbidden("only the agent that stored the turn, or the account, may erase it")
-    return erase_derived(owner, [turn_id], now=now)
+    counts = erase_derived(owner, [turn_id], now=now)
+    if not counts[Kind.TURN]:
+        raise NotFound("no such turn")
+    return counts

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from memory.kinds import Kind
 from memory.models import Conversation, Link, Memory, Turn
@@ -45,6 +46,7 @@ REPEATING_KINDS = [Kind.EPISODE.value, Kind.WORK_EPISODE.value, Kind.TURN_SLOT.v
 """Kinds whose text repeats each of their sources."""
 OWN_KINDS = [Kind.ARTIFACT.value, Kind.GOAL.value, Kind.TURN.value, Kind.ENTITY.value]
 """Kinds that a client stores as such, whatever they are linked to."""
+IS_ERASED = ExpressionWrapper(Q(kind=Kind.TURN, buried=True, text=ERASED), output_field=BooleanField())
 
 FIND_DERIVED = """
 SELECT l.source_id FROM memory_links l JOIN memories m ON m.account_id = l.account_id AND m.id = l.source_id
@@ -77,11 +79,12 @@ WHERE account_id = %(account_id)s AND source_id = ANY(%(ids)s) AND target_id <> 
 
 
 class DerivedMemory(NamedTuple):
-    """A memory that is erased, with what decides how."""
+    """A memory that is erased, with what decides how. `is_erased`: a turn that was erased before."""
 
     id: UUID
     kind: str
     user_id: str
+    is_erased: bool
 
 
 def find_derived(account_id: UUID, memory_ids: Collection[UUID]) -> set[UUID]:
@@ -105,8 +108,8 @@ def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) 
     """Erase memories of the owner's account with their traces and what was derived from them; return counts by kind.
 
     The caller has checked that the owner may. A turn stays as an empty place in its conversation, unless this is being
-    erased as a whole. One transaction, or the caller's. Raises RedisError if a ledger or a session's buffer cannot be
-    cleared.
+    erased as a whole; one that is empty already is not counted. One transaction, or the caller's. Raises RedisError if
+    a ledger or a session's buffer cannot be cleared.
     """
     whole = Owner(account_id=owner.account_id, actor=owner.actor)
     while True:
@@ -121,6 +124,7 @@ def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) 
 def read_derived(account_id: UUID, memory_ids: Collection[UUID]) -> list[DerivedMemory]:
     """Return the memories that exist of `find_derived`, by id."""
     rows = Memory.objects.filter(account_id=account_id, id__in=find_derived(account_id, memory_ids))
+    rows = rows.annotate(is_erased=IS_ERASED)
     return list(map(DerivedMemory._make, rows.order_by("id").values_list(*DerivedMemory._fields)))
 
 
@@ -135,7 +139,7 @@ def erase_locked(
         lock_conversations(owner, find_conversations_to_lock(owner, ids, turns=turns))
     if goals:
         lock_goal_graph(owner.account_id)
-    counts = Counter(row.kind for row in rows)
+    counts = Counter(row.kind for row in rows if not row.is_erased)
 
     def clear_traces() -> None:
         is_complete = read_derived(owner.account_id, memory_ids) == rows

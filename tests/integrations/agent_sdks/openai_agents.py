@@ -49,6 +49,9 @@ async def keep_items(client: AsyncClient) -> None:
     await session.add_items(ITEMS[:1])
     assert await session.get_items() == [*ITEMS[:3], ITEMS[0]]
     assert await session.get_items(2) == [ITEMS[2], ITEMS[0]]
+    popped = await asyncio.gather(*(session.pop_item() for _ in range(3)))
+    assert sorted(map(ITEMS.index, popped)) == [0, 1, 2]
+    assert await session.get_items() == ITEMS[:1]
     await session.clear_session()
     await session.clear_session()
     assert await session.get_items() == []

@@ -80,6 +80,8 @@ def test_an_erased_turn_keeps_its_place_and_says_nothing(api: ServiceClient, own
     assert [(each["index"], each["content"]) for each in turns] == [(0, "[erased]"), (1, "So do I.")]
     assert [fact.text for fact in Fact.objects.all()] == ["Both like figs."]
     assert api.post("/recall", {"agent_id": "assistant", "query": "figs"}).json()["results"][0]["kind"] == "fact"
+    assert api.delete(f"/conversations/c1/turns/{first.id}").status_code == 404
+    assert api.delete(f"/conversations/c1/turns/{second.id}").status_code == 204
 
 
 def test_episodes_of_a_conversation_are_erased_one_by_one_or_all(bound_api: ServiceClient, owner: Owner) -> None:

@@ -38,7 +38,7 @@ class Attempts:
             params=list(request.params),
             headers={"Authorization": f"Bearer {self._settings.api_key}", **request.headers},
             content=request.content if body is None else body,
-            timeout=LONG_TIMEOUT_SECONDS if is_long else http.timeout,
+            timeout=request.timeout or (LONG_TIMEOUT_SECONDS if is_long else http.timeout),
         )
 
     def pause_after_error(self, error: httpx2.TransportError) -> float:

@@ -73,13 +73,18 @@ class PreparedRequest:
     lines: Turns | None
     archive: Path | None
     is_repeatable: bool
+    timeout: float | None
 
 
 def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequest:
-    """Return the request of a call: defaults filled in, ids encoded, with a new Idempotency-Key where one is taken."""
+    """Return the request of a call: defaults filled in, ids encoded, with a new Idempotency-Key where one is taken.
+
+    `idempotency_key` and `timeout` among the fields are of the call, and are not sent as fields.
+    """
     operation = call.operation
     turns, archive = (call.turns, call.archive) if isinstance(call, Call) else (None, None)
     fields = add_owner(call, settings)
+    key, timeout = fields.pop("idempotency_key", None), fields.pop("timeout", None)
     in_query = {name: value for name, value in fields.items() if turns is not None or is_in_query(operation, name)}
     body = {name: value for name, value in fields.items() if name not in in_query}
     headers = {}
@@ -93,8 +98,8 @@ def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequ
         headers["Content-Type"] = "application/json"
     # an iterator is used up by the first attempt
     is_repeatable = turns is None or not isinstance(turns, Iterator | AsyncIterator)
-    if operation.has_key and is_repeatable:
-        headers["Idempotency-Key"] = str(uuid4())
+    if key or (operation.has_key and is_repeatable):
+        headers["Idempotency-Key"] = str(key or uuid4())
     return PreparedRequest(
         method=operation.method,
         path=fill_path(operation.path, call.ids),
@@ -104,6 +109,7 @@ def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequ
         lines=turns,
         archive=archive,
         is_repeatable=is_repeatable,
+        timeout=timeout,
     )
 
 

@@ -33,11 +33,11 @@ def read_settings(
     environ: Mapping[str, str] = os.environ,
 ) -> Settings:
     """Return the settings. What is None comes from AGENT_MEMORY_BASE_URL, _API_KEY, _AGENT_ID and _USER_ID."""
-    key = environ.get("AGENT_MEMORY_API_KEY", "") if api_key is None else api_key
-    if not key:
-        raise AgentMemoryError("There is no key. Pass api_key=…, or set AGENT_MEMORY_API_KEY.")
+    key = read_key(environ.get("AGENT_MEMORY_API_KEY", "") if api_key is None else api_key)
     url = environ.get("AGENT_MEMORY_BASE_URL", DEFAULT_BASE_URL) if base_url is None else base_url
     url = url.rstrip("/")
+    if not url.startswith(("http://", "https://")):
+        raise AgentMemoryError(f"{url!r} is not the address of a service. It begins with http:// or https://.")
     return Settings(
         base_url=url if url.endswith(API) else url + API,
         api_key=key,
@@ -45,3 +45,18 @@ def read_settings(
         user_id=environ.get("AGENT_MEMORY_USER_ID", "") if user_id is None else user_id,
         max_retries=max_retries,
     )
+
+
+def read_key(text: str) -> str:
+    """Return a key without the line end of its file. Raises AgentMemoryError, which never shows it."""
+    key = text.strip()
+    if not key:
+        raise AgentMemoryError("There is no key. Pass api_key=…, or set AGENT_MEMORY_API_KEY.")
+    if not is_key(key):
+        raise AgentMemoryError("The key has blanks, line ends or characters that no key has. Pass the key alone.")
+    return key
+
+
+def is_key(text: str) -> bool:
+    """Return True if a text may be a key: without characters that cannot stand in a header."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text

@@ -58,7 +58,8 @@ class StatusError(AgentMemoryError):
         self.errors: dict[str, Any] = problem.get("errors") or {}
         self.request_id: str = problem.get("request_id") or str(response.headers.get("X-Request-Id", ""))
         fields = "".join(f"; {name}: {messages}" for name, messages in self.errors.items())
-        super().__init__(f"{self.status} {self.code or response.reason_phrase}: {self.detail}{fields}")
+        reason = self.detail or "The answer has no reason, and may be that of a proxy."
+        super().__init__(f"{self.status} {self.code or response.reason_phrase}: {reason}{fields}")
 
 
 class BadRequestError(StatusError):

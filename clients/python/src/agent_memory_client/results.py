@@ -1,6 +1,7 @@
 """Answers: objects with the fields of an answer as attributes, pages of them, and raw responses."""
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from types import UnionType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
@@ -16,11 +17,11 @@ class Result:
     """An object of an answer. Fields are attributes, also those that are newer than this client.
 
     `result["name"]` is the same for names that are no identifiers, `to_dict()` the JSON as it came. An object that the
-    service can change knows its `etag`: set attributes and call `save()`.
+    service can change knows its `etag`: set attributes and call `save()`. A copy, or a pickled one, cannot be saved.
     """
 
     def __init__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update(_values=values, _changes={}, _etag="", _save=None)
+        self.__dict__.update(_values=values, _changes={}, _etag="", _save=None, _read={})
 
     @property
     def etag(self) -> str:
@@ -57,6 +58,10 @@ class Result:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # what saves it holds connections
+        return {**self.__dict__, "_save": None}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.__dict__['_values']!r})"
 
@@ -66,19 +71,30 @@ class Result:
         return values
 
     def save(self) -> Any:
-        """Write the attributes that were set, on the condition that nobody else changed the object since it was read.
+        """Write the attributes that were set or changed inside, if nobody else changed the object since it was read.
 
         Objects of an `AsyncClient` return an awaitable. Raises PreconditionFailedError if somebody was first.
         """
         if self.__dict__["_save"] is None:
             raise TypeError(f"{type(self).__name__} cannot be saved: read it with a get_… method of the client first.")
-        return self.__dict__["_save"](self, dict(self.__dict__["_changes"]))
+        return self.__dict__["_save"](self, {**self._find_inner_changes(), **self.__dict__["_changes"]})
+
+    def _find_inner_changes(self) -> dict[str, Any]:
+        """Return the lists and objects that are not as they were read."""
+        values = {**self.to_dict(), **{name: to_plain(each) for name, each in self.__dict__.get("_made", {}).items()}}
+        return {name: values[name] for name, read in self.__dict__["_read"].items() if values[name] != read}
 
     def _bind(self, etag: str, save: Save) -> None:
         self.__dict__.update(_etag=etag, _save=save)
+        self._note_read()
 
     def _replace(self, saved: "Result") -> None:
         self.__dict__.update(_values={**self.to_dict(), **saved.to_dict()}, _changes={}, _made={}, _etag=saved.etag)
+        self._note_read()
+
+    def _note_read(self) -> None:
+        inner = {name: each for name, each in self.to_dict().items() if isinstance(each, dict | list)}
+        self.__dict__["_read"] = deepcopy(inner)
 
 
 class Page(Generic[R_co]):
@@ -125,6 +141,13 @@ def convert(value: Any, wanted: Any) -> Any:
     if isinstance(value, list) and get_origin(wanted) is list:
         return [convert(each, get_args(wanted)[0]) for each in value]
     return wanted(value) if isinstance(value, dict) and is_result(wanted) else value
+
+
+def to_plain(value: Any) -> Any:
+    """Return JSON for what `convert` made of it."""
+    if isinstance(value, list):
+        return [to_plain(each) for each in value]
+    return value.to_dict() if isinstance(value, Result) else value
 
 
 def is_result(wanted: Any) -> bool:

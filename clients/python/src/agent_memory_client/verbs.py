@@ -1,6 +1,7 @@
 """What agents do all day, as calls: the operations under short names, with their main arguments in front.
 
-`**options` are the other fields of the operation, as the service documents them.
+`**options` are the other fields of the operation, as the service documents them. Besides, each call takes an
+`idempotency_key` of the caller's and a `timeout` in seconds for each attempt.
 """
 
 from collections.abc import Iterable, Mapping

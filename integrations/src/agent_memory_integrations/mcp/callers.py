@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 from agent_memory_client import AsyncClient, AuthenticationError, PermissionDeniedError
+from agent_memory_client.config import is_key
 from agent_memory_client.models import KeyAnswer
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
@@ -32,6 +33,8 @@ class Callers:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what the key may do, or None if the service refuses it. Raises the other errors of the client."""
+        if not is_key(token):
+            return None
         try:
             key = await self.read_key(token)
         except (AuthenticationError, PermissionDeniedError):

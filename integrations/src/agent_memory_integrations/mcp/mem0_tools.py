@@ -1,17 +1,18 @@
 """The tools of the profile `/mcp/mem0`, with the names that mem0's own server has."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from agent_memory_client import AsyncClient
+from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, correct, pick
+from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, correct, forget, pick
 
 
 async def add_memory(
     memory: AsyncClient,
     text: Annotated[str, Field(description="What to remember, as one statement.", min_length=1)],
-    metadata: Annotated[dict[str, str] | None, Field(description="Facts of your own about it.")] = None,
+    metadata: Annotated[dict[str, Any] | None, Field(description="Facts of your own about it.")] = None,
 ) -> Answer:
     """Add a memory."""
     made = await memory.remember(text, **({"metadata": metadata} if metadata else {}))
@@ -57,13 +58,15 @@ async def update_memory(
 
 
 async def delete_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
-    """Delete a memory."""
-    await memory.forget(memory_id)
+    """Delete a memory, also what was said, with what was learned from it alone."""
+    await forget(memory, memory_id)
     return {"message": "Memory deleted successfully!"}
 
 
 async def delete_all_memories(memory: AsyncClient) -> Answer:
-    """Delete all memories of the user that the API key is bound to."""
+    """Delete all memories of the user that the API key is bound to; conversations stay."""
+    if not memory.settings.user_id:
+        raise ToolError("The API key is bound to no user, so there is nobody whose memories are deleted.")
     while (await memory.forget_all(dry_run=False)).remaining:
         pass
     return {"message": "Memories deleted successfully!"}

@@ -2,6 +2,7 @@
 
 import argparse
 
+from agent_memory_client import AgentMemoryError
 from agent_memory_client.config import read_settings
 
 from agent_memory_integrations.mcp.callers import Callers
@@ -13,7 +14,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="agent-memory-mcp", description=__doc__)
     parser.add_argument("--profile", choices=sorted(PROFILES), default="", help="Which tools to offer.")
     arguments = parser.parse_args()
-    settings = read_settings(base_url=None, api_key=None, agent_id=None, user_id=None, max_retries=2)
+    try:
+        settings = read_settings(base_url=None, api_key=None, agent_id=None, user_id=None, max_retries=2)
+    except AgentMemoryError as err:
+        parser.error(str(err))
     callers = Callers(settings.base_url, settings.api_key, settings.agent_id, settings.user_id)
     build_server(arguments.profile, callers).run("stdio")
 

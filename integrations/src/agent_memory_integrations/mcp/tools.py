@@ -13,12 +13,14 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from agent_memory_integrations.mcp.callers import Callers
+from agent_memory_integrations.turns import forget_any
 
 MAX_LISTED = 100
 INSTRUCTIONS = (
     "This is your long-term memory. At the start of a task call `resume`. Before you answer what depends on earlier "
     "talk, call `recall`. Call `remember` for what will matter later: preferences, decisions, facts, results. When "
-    "something remembered turns out to be wrong, call `correct` with its id; when asked to forget, call `forget`."
+    "something remembered turns out to be wrong, call `correct` with its id (a note or a fact), or `remember` what is "
+    "true. When asked to forget, call `recall`, and `forget` with the id of each result that says it, turns included."
 )
 Answer = dict[str, Any]
 Query = Annotated[str, Field(description="The question in plain words, as a person would ask it.", min_length=1)]
@@ -130,18 +132,27 @@ async def correct(
         Literal["note", "fact"] | None, Field(description="The kind of the memory. It is looked up if it is left out.")
     ] = None,
 ) -> Answer:
-    """Replace what a memory says. A fact keeps its former statement as history."""
+    """Replace what a note or a fact says. A fact keeps its former statement as history.
+
+    What was said (a turn) is not corrected: call `remember` with what is true, or `forget` it.
+    """
     held = kind or (await memory.get_memory(memory_id)).kind
     if held == "fact":
         return pick((await memory.supersede_fact(memory_id, claim=text)).to_dict(), "id", "claim")
     if held != "note":
-        raise ToolError(f"Only notes and facts are corrected, and this memory is of the kind {held}.")
+        raise ToolError(
+            f"Only notes and facts are corrected, and this memory is of the kind {held}. Call `remember` with what is "
+            "true instead, and `forget` with this id if it should not be found any more."
+        )
     return pick((await memory.update_memory(memory_id, text=text)).to_dict(), "id", "text")
 
 
 async def forget(memory: AsyncClient, memory_id: MemoryId) -> Answer:
-    """Forget a memory for good."""
-    await memory.forget(memory_id)
+    """Forget a memory for good: a note, a fact, or what was said (a turn), with what was learned from it alone.
+
+    Summaries of a conversation (episodes) are made anew without a turn that is forgotten.
+    """
+    await forget_any(memory, await memory.get_memory(memory_id))
     return {"forgotten": str(memory_id)}
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -168,6 +169,21 @@ def test_a_fact_that_is_being_erased_takes_no_duplicate(user: Owner, start_concu
 
     assert merging.result(PATIENCE_SECONDS) is None
     assert list(Memory.objects.values_list("id", "archived")) == [(other.id, False)]
+
+
+@pytest.mark.parametrize("user_id", ["u1", ""])
+def test_only_one_of_two_that_erase_a_turn_at_once_has_erased_it(
+    user: Owner, start_concurrently: Start, user_id: str
+) -> None:
+    owner = replace(user, user_id=user_id)
+    said = say(owner, turn("Ana lives in Oslo.")).turns[0]
+
+    with transaction.atomic():
+        erase_turn(owner, "c1", said.id, now=NOW)
+        late = start_concurrently(lambda: over_own_connection(lambda: erase_turn(owner, "c1", said.id, now=NOW)))
+
+    with pytest.raises(NotFound, match="no such turn"):
+        late.result(PATIENCE_SECONDS)
 
 
 def test_a_fact_of_two_turns_goes_when_both_are_erased_at_once(user: Owner, start_concurrently: Start) -> None:
