@@ -55,6 +55,13 @@ class LinkedFilter(admin.SimpleListFilter):
         return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
 
 
+class UserFilter(LinkedFilter):
+    """A linked filter for the rows of one user. A search also finds rows of others that hold the id as a word."""
+
+    title = "user"
+    parameter_name = "user_id"
+
+
 class LinkedRowFilter(LinkedFilter):
     """A linked filter for one row of `model`: the list's `column` equals the row's `attribute`."""
 

@@ -277,7 +277,7 @@ def add_links(request: HttpRequest, item: InboxItem) -> InboxItem:
     account = item.account_id
     return replace(
         item,
-        memories_url=list_url("memory", account=account, q=item.user_id) if memories else "",
+        memories_url=list_url("memory", account=account, user_id=item.user_id) if memories else "",
         conversation_url=list_url("conversation", account=account, q=item.conversation_id) if conversation else "",
         delete_url=reverse(f"admin:memory_{item.page}_delete", args=[item.id]) if is_deletable else "",
     )

@@ -22,7 +22,7 @@ from memory.admin.columns import DAY, column, excerpt_column, list_link, row_lin
 from memory.admin.degradations import describe_degradation
 from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
-from memory.admin.filters import VectorFilter
+from memory.admin.filters import UserFilter, VectorFilter
 from memory.admin.graph_pages import show_graph
 from memory.admin.provenance import show_provenance
 from memory.admin.text import excerpt_of, format_decayed, list_invisible, text_excerpt
@@ -270,7 +270,7 @@ class MemoryAdmin(MemoryKindAdmin):
     """Memories of all kinds in one list. Each kind is added through its own service."""
 
     list_display = ("excerpt", "kind", *MemoryKindAdmin.list_display[1:])
-    list_filter = ("kind", *MemoryKindAdmin.list_filter)
+    list_filter = ("kind", *MemoryKindAdmin.list_filter, UserFilter)
     list_annotations = {**MemoryKindAdmin.list_annotations, "belief_status": status_of_belief()}
     bulk_actions = (BOOST,)
     row_pages = {"graph": show_graph, "why": show_provenance}

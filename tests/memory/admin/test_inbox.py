@@ -87,6 +87,18 @@ def test_items_say_whose_they_are(staff: Client, owner: Owner) -> None:
     assert "The office closes at six." in memories
 
 
+@pytest.mark.parametrize("user_id", ["ana", "ana maria"])
+def test_the_memories_of_the_user_are_of_no_other_user(staff: Client, owner: Owner, user_id: str) -> None:
+    own = know(replace(owner, user_id=user_id), "The office closes at six.", confidence=0.3)
+    know(replace(owner, user_id="ben"), "Ana maria called about the invoice.")
+    (item,) = items(staff)
+
+    page = staff.get(item.memories_url)
+
+    assert [row.pk for row in page.context["cl"].result_list] == [own.pk]
+    assert user_id in shown(page).partition('id="changelist-filter"')[2]
+
+
 def test_a_secret_is_masked_on_its_card_which_leads_to_its_deletion(staff: Client, owner: Owner) -> None:
     fact = know(owner, f"{'The parcel waits at the gate. ' * 3}The password: hunter2hunter2hunter2")
     Memory.objects.filter(pk=fact.pk).update(has_secret=True)
