@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from memory.admin.base import ReadOnlyAdmin
-from memory.admin.beliefs import format_belief_time, format_validity, read_entities, read_quotes
+from memory.admin.beliefs import format_belief_time, format_validity, read_entities, read_quotes, state_now
 from memory.admin.columns import change_url, column, excerpt_column, text_column
 from memory.admin.diffs import compare_texts
 from memory.admin.exports import ListExportAdmin
@@ -149,6 +149,7 @@ def describe_side(name: str, fact: Fact, quotes: Any, entities: Any) -> dict[str
     return {
         "name": name,
         "fact": fact,
+        "state": state_now(fact),
         "claim": mark_invisible(fact.text),
         "valid": format_validity(fact.valid_from, fact.valid_to),
         "believed": format_belief_time(fact),

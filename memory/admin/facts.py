@@ -18,6 +18,7 @@ from memory.admin.beliefs import (
     read_quotes,
     read_related_facts,
     read_reviews,
+    state_now,
 )
 from memory.admin.columns import column, text_column
 from memory.admin.fields import PlainTextField
@@ -126,7 +127,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     list_filter = (AccountFilter, "status", TruthFilter, "temporal", "certainty", *MemoryKindAdmin.list_filter[1:])
     service_fields = BELIEF_COLUMNS
     editable_fields = (*BELIEF_COLUMNS, "event_time", "expires_at", "salience", "trust", "source", "metadata")
-    detail_fields = ("status", "certainty", "user_id", "channel", *MemoryKindAdmin.detail_fields)
+    detail_fields = ("certainty", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     belief_fields = ("claim", "confidence_text", "temporal", "valid")
     """Columns that replace BELIEF_COLUMNS if the fact is not believed and therefore cannot be corrected."""
     bulk_actions = (
@@ -169,7 +170,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     claim = text_column("Claim", "text")
     valid = column("Valid", lambda fact: format_validity(fact.valid_from, fact.valid_to))
     believed = column("Believed", format_belief_time)
-    temporal_text = column("Temporal", lambda fact: fact.get_temporal_display() if is_believed(fact) else "-")
+    temporal_text = column("Temporal", lambda fact: fact.get_temporal_display() if is_true_now(fact) else "-")
 
     @admin.display(description="Confidence")
     def confidence_text(self, fact: Any) -> str:
@@ -191,6 +192,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
             "is_active": row.status == Fact.Status.ACTIVE,
             "is_believed": is_believed(row),
             "is_global": row.channel == GLOBAL_CHANNEL,
+            "fact_state": state_now(row),
             "believed": self.believed(row),
             "valid": self.valid(row),
             "confidence": self.confidence_text(row),
@@ -205,3 +207,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
 
 def is_believed(fact: Any) -> bool:
     return fact is not None and fact.recorded_at is not None and fact.retracted_at is None
+
+
+def is_true_now(fact: Any) -> bool:
+    return is_believed(fact) and state_now(fact) == Fact.Status.ACTIVE

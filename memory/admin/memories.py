@@ -15,7 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import VersionedForm, staff_owner
-from memory.admin.beliefs import belief_marks, status_of_belief
+from memory.admin.beliefs import belief_marks, fact_columns
 from memory.admin.boosts import BOOST
 from memory.admin.change_lists import LeanChangeList
 from memory.admin.columns import DAY, column, excerpt_column, list_link, row_link
@@ -271,7 +271,7 @@ class MemoryAdmin(MemoryKindAdmin):
 
     list_display = ("excerpt", "kind", *MemoryKindAdmin.list_display[1:])
     list_filter = ("kind", *MemoryKindAdmin.list_filter, UserFilter)
-    list_annotations = {**MemoryKindAdmin.list_annotations, "belief_status": status_of_belief()}
+    list_annotations = {**MemoryKindAdmin.list_annotations, **fact_columns()}
     bulk_actions = (BOOST,)
     row_pages = {"graph": show_graph, "why": show_provenance}
     allow_add = False
