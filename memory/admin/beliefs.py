@@ -150,15 +150,21 @@ def fact_columns() -> dict[str, Subquery]:
     return {f"fact_{name}": Subquery(facts.values(name)) for name in STATE_COLUMNS}
 
 
+def state_marks(status: str, valid_from: datetime | None, valid_to: datetime | None, *, now: datetime) -> list[str]:
+    """Return the state of a fact if it is not active, for a list of what is to be said of it."""
+    state = state_of_fact(status, valid_from, valid_to, now=now)
+    return [] if state == Fact.Status.ACTIVE else [str(state)]
+
+
 def belief_marks(row: Any) -> list[str]:
     """Return the state of a fact that is not active, such as "retracted"; nothing for other memories."""
     if row.kind != Kind.FACT:
         return []
+    now = datetime.now(UTC)
     if hasattr(row, "fact_status"):
-        state = state_of_fact(row.fact_status, row.fact_valid_from, row.fact_valid_to, now=datetime.now(UTC))
-    else:
-        state = state_now(row if isinstance(row, Fact) else Fact.objects.get(account_id=row.account_id, pk=row.pk))
-    return [] if state == Fact.Status.ACTIVE else [str(state)]
+        return state_marks(row.fact_status, row.fact_valid_from, row.fact_valid_to, now=now)
+    fact = row if isinstance(row, Fact) else Fact.objects.get(account_id=row.account_id, pk=row.pk)
+    return state_marks(fact.status, fact.valid_from, fact.valid_to, now=now)
 
 
 def read_retraction(version: FactVersion) -> Retraction | None:
