@@ -19,7 +19,7 @@ from memory.admin.beliefs import format_belief_time, format_validity, read_entit
 from memory.admin.columns import change_url, column, excerpt_column, text_column
 from memory.admin.diffs import compare_texts
 from memory.admin.exports import ListExportAdmin
-from memory.admin.filters import ConditionFilter
+from memory.admin.filters import ConditionFilter, NarrowingFilter
 from memory.admin.object_actions import EmptyForm, ObjectAction, ObjectActionAdmin
 from memory.admin.text import mark_invisible, text_excerpt
 from memory.models import Fact, FactReview, FactTombstone
@@ -33,15 +33,16 @@ Status = FactReview.Status
 CLAIMS = ("new_claim", "old_claim")
 
 
-class DecisionFilter(admin.SimpleListFilter):
+class DecisionFilter(NarrowingFilter):
     """A filter by decision. Without a choice the list shows the open reviews, which is what it is for."""
 
     title = "decision"
     parameter_name = "decision"
+    which_rows, everything = "open {nouns}", "any"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         decided = [status for status in Status if status != Status.OPEN]
-        return [*((status.value, status.label) for status in decided), ("any", "All")]
+        return [*((status.value, status.label) for status in decided), (self.everything, "All")]
 
     def choices(self, changelist: Any) -> Any:
         first, *others = super().choices(changelist)
@@ -49,7 +50,7 @@ class DecisionFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.value() or Status.OPEN
-        return queryset if chosen == "any" else queryset.filter(status=chosen)
+        return queryset if chosen == self.everything else queryset.filter(status=chosen)
 
 
 class AcceptForm(forms.Form):
