@@ -47,6 +47,13 @@ class FactForm(OwnedMemoryForm):
     text = PlainTextField(rows=2, label="Claim", max_length=MAX_CLAIM_CHARACTERS)
     confidence = forms.FloatField(min_value=0, max_value=1)
 
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        start, end = (self.cleaned_data.get(name) for name in ("valid_from", "valid_to"))
+        if start and end and end <= start:
+            self.add_error("valid_to", "The end must be after the beginning.")
+        return cleaned
+
 
 BELIEVED = Q(recorded_at__isnull=False, retracted_at=None)
 

@@ -293,6 +293,16 @@ def test_a_fact_is_promoted_with_a_reason(staff: Client, account: Account) -> No
     assert "Holds everywhere." in page
 
 
+@pytest.mark.parametrize("end", ["2026-05-01", "2026-05-02"])
+def test_an_end_that_is_not_after_the_beginning_is_marked(staff: Client, fact: Fact, end: str) -> None:
+    times = {"valid_from_0": "2026-05-02", "valid_from_1": "00:00", "valid_to_0": end, "valid_to_1": "00:00"}
+
+    response = save(staff, fact, **times)
+
+    assert response.context["adminform"].form.errors == {"valid_to": ["The end must be after the beginning."]}
+    assert stored(fact).valid_to is None
+
+
 def test_the_claim_of_a_retracted_fact_is_not_corrected(staff: Client, fact: Fact) -> None:
     do(staff, fact, "retract")
 
