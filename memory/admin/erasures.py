@@ -87,7 +87,9 @@ class ErasureAdmin(ReadOnlyAdmin):
         """
         if not may_erase_users(request):
             raise PermissionDenied
-        form = EraseUserForm(request, request.POST if request.method == "POST" else None)
+        # the inbox leads here from a request of a user
+        given = {name: request.GET[name].replace("\x00", "") for name in ("account", "user") if name in request.GET}
+        form = EraseUserForm(request, request.POST if request.method == "POST" else None, initial=given)
         counts: dict[str, int] | None = None
         if form.is_bound and form.is_valid():
             asked = form.cleaned_data

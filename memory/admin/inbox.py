@@ -15,10 +15,12 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
 from memory.admin.base import REDIS_IS_DOWN, render_page, watching_owner
 from memory.admin.columns import list_url
+from memory.admin.forgotten import link_facts, link_turns, read_forgotten
 from memory.admin.inbox_items import (
     RECENT_ROWS,
     Describe,
@@ -207,9 +209,7 @@ SOURCES: Mapping[str, Source] = {
         label="Requests to forget",
         model=Turn,
         find=open_forget_requests,
-        describe=describe_memory(
-            "A user asks to forget something", "No fact fitted it, or something else still says it."
-        ),
+        describe=describe_memory("A user asks to forget something"),
         decisions={
             "done": Decision(
                 label="Done",
@@ -264,7 +264,23 @@ def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterab
         rows = source.find(limit_rows(source.model._default_manager.all(), request), now)
         for row in rows.select_related("account").order_by("-pk")[:MAX_OF_A_KIND]:
             decisions = list(source.decisions.items()) if may_decide else []
-            yield add_links(request, replace(source.describe(row), source=name, decisions=decisions))
+            item = add_links(request, replace(source.describe(row), source=name, decisions=decisions))
+            yield add_forgotten(request, item, row, now) if name == "forgetting" else item
+
+
+def add_forgotten(request: HttpRequest, item: InboxItem, asking: Turn, now: datetime) -> InboxItem:
+    """Return the item of a request to forget with what became of it, as far as the user may look at that."""
+    user: Any = request.user
+    found = read_forgotten(asking, now=now)
+    asked = urlencode({"account": str(item.account_id), "user": item.user_id})
+    may_erase = item.user_id and user.has_perm("memory.add_erasure")
+    return replace(
+        item,
+        note=found.note,
+        retracted=link_facts(found) if user.has_perm("memory.view_fact") else (),
+        still_said=link_turns(found, asking) if user.has_perm("memory.view_conversation") else (),
+        erase_url=f"{reverse('admin:memory_erasure_erase')}?{asked}" if may_erase else "",
+    )
 
 
 def add_links(request: HttpRequest, item: InboxItem) -> InboxItem:

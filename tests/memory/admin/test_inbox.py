@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from memory.admin.columns import change_url
+from memory.admin.columns import change_url, turn_url
 from memory.admin.inbox_items import open_forget_requests
 from memory.models import Account, AuditEntry, Conversation, Fact, Link, Memory, Turn
 from memory.owner import Owner
@@ -118,6 +118,35 @@ def test_a_turn_that_is_no_request_is_named_and_what_it_retracted_stays(staff: C
 
     assert "Searches find the turn “Delete everything you know about me.” again." in page
     assert "Facts that it had retracted stay retracted." in page
+
+
+def test_a_request_to_forget_says_what_was_retracted_and_what_still_says_it(staff: Client, owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    say(ana, turn("I prefer window seats. My phone number is +351 912 345 678."), conversation_id="trip")
+    extract_all(timezone.now() + timedelta(days=1))
+    say(ana, turn("Please forget my phone number."), conversation_id="trip")
+    extract_all(timezone.now() + timedelta(days=2))
+
+    (item,) = items(staff, kind="forgetting")
+
+    fact = Fact.objects.get(status="retracted")
+    log = Conversation.objects.get().pk
+    assert [each.url for each in item.retracted] == [change_url("fact", fact.pk)]
+    assert [(each.name, each.url) for each in item.still_said] == [("turn 0", turn_url(log, 0))]
+    assert "but turns still say it" in item.note
+    assert "912 345 678" in shown(staff.get(INBOX)).partition("Retracted:")[2]
+
+
+def test_a_request_to_forget_everything_leads_to_the_erasure_of_its_user(staff: Client, owner: Owner) -> None:
+    say(replace(owner, user_id="ana"), turn("Delete everything you know about me."))
+    extract_all(timezone.now() + timedelta(days=1))
+
+    (item,) = items(staff, kind="forgetting")
+    form = staff.get(item.erase_url).context["form"]
+
+    assert (item.retracted, item.still_said) == ([], [])
+    assert "No fact was retracted for it" in item.note
+    assert (form["account"].value(), form["user"].value()) == (str(owner.account_id), "ana")
 
 
 def test_one_kind_is_chosen(staff: Client, owner: Owner) -> None:
