@@ -84,7 +84,7 @@ FORMS = {Status.ACCEPTED_NEW: AcceptForm, Status.KEPT_OLD: EmptyForm, Status.BOT
 class FactReviewAdmin(ListExportAdmin, ReadOnlyAdmin, ObjectActionAdmin):
     """The pages of reviews, which extraction opens if the policy is to ask. Deciding takes the change permission."""
 
-    list_display = (*CLAIMS, "similarity", "status", "decided_by", "account", "created_at")
+    list_display = (*CLAIMS, "similarity_text", "status", "decided_by", "account", "created_at")
     list_filter = (AccountFilter, DecisionFilter)
     search_fields = ("decided_by__exact",)
     search_help_text = "Search for the complete name of the person or key that decided."
@@ -103,6 +103,9 @@ class FactReviewAdmin(ListExportAdmin, ReadOnlyAdmin, ObjectActionAdmin):
 
     new_claim = excerpt_column("New claim", "new_claim")
     old_claim = excerpt_column("Old claim", "old_claim")
+    similarity_text = column(
+        "Similarity", lambda review: "-" if review.similarity is None else f"{review.similarity:.3f}"
+    )
 
     def may_act(self, request: HttpRequest, row: Any) -> bool:
         return bool(request.user.has_perm("memory.change_factreview"))
