@@ -4,6 +4,7 @@ A `Source` finds the items of one kind and says what can be done to them. To add
 `inbox_items` and put it into `SOURCES`. Services carry out what is decided; no decision deletes for good.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.http import urlencode
@@ -39,7 +40,7 @@ from memory.admin.inbox_items import (
 from memory.admin.memories import NOT_YET_EMBEDDED
 from memory.admin.text import error_sentence
 from memory.errors import MemoryServiceError
-from memory.models import Conversation, Fact, FactReview, Link, Memory, Turn
+from memory.models import Account, Conversation, Fact, FactReview, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.conversations.staff_edits import retry_failed
 from memory.services.duplicates.merge import confirm_merge, undo_merge
@@ -229,6 +230,18 @@ SOURCES: Mapping[str, Source] = {
     ),
 }  # fmt: skip
 
+SWITCHES: Mapping[str, tuple[Q, str]] = {
+    "instructions": (
+        Q(quarantines_instructions=True),
+        "No account puts such memories into quarantine. Its field “Quarantines instructions” switches that on.",
+    ),
+    "secrets": (
+        Q(secrets="mark"),
+        "No account marks memories that seem to hold a secret. Its field “Secrets” switches that on.",
+    ),
+}
+"""Accounts that look for items of a kind, which they do not by default, and what to say where none does."""
+
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_inbox(request: HttpRequest) -> HttpResponse:
@@ -242,17 +255,26 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
     chosen = request.GET.get("kind", "")
     listed = {chosen: seen[chosen]} if chosen in seen else seen
     items = sorted(collect_items(request, listed), key=lambda each: each.at, reverse=True)
+    counts = Counter(each.source for each in items)
     return render_page(
         request,
         "inbox.html",
         "Inbox",
         items=items,
         may_decide=any(each.decisions for each in items),
-        kinds=[(name, each.label) for name, each in seen.items()],
+        kinds=[(name, each.label, counts[name]) for name, each in seen.items()],
+        is_off=describe_switch(request, chosen) if chosen in seen and not items else "",
         chosen=chosen if chosen in seen else "",
         max_of_a_kind=MAX_OF_A_KIND,
         recent_rows=f"{RECENT_ROWS:,}",
     )
+
+
+def describe_switch(request: HttpRequest, kind: str) -> str:
+    """Return a sentence on a kind of which there are no items because no account looks for them; "" for others."""
+    condition, sentence = SWITCHES.get(kind, (None, ""))
+    is_on = condition is None or limit_rows(Account.objects.filter(condition), request).exists()
+    return "" if is_on else sentence
 
 
 def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterable[InboxItem]:

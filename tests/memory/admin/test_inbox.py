@@ -160,6 +160,29 @@ def test_an_empty_inbox_says_so(staff: Client) -> None:
     assert "There is nothing to decide" in shown(staff.get(INBOX))
 
 
+@pytest.mark.parametrize(
+    ("kind", "switch"), [("secrets", {"secrets": "mark"}), ("instructions", {"quarantines_instructions": True})]
+)
+def test_an_empty_kind_that_no_account_looks_for_says_so(staff: Client, kind: str, switch: dict[str, Any]) -> None:
+    Account.objects.create(name="one")
+    without = shown(staff.get(INBOX, {"kind": kind}))
+    Account.objects.create(name="other", **switch)
+
+    assert ("switches that on" in without, "switches that on" in shown(staff.get(INBOX, {"kind": kind}))) == (
+        True,
+        False,
+    )
+
+
+def test_the_kinds_say_how_much_waits(staff: Client, owner: Owner) -> None:
+    contradict(owner)
+    know(owner, "The office closes at six.", confidence=0.3)
+
+    page = shown(staff.get(INBOX))
+
+    assert ("Contradictions (1)<" in page, "Doubtful facts (1)<" in page, "Secrets<" in page) == (True, True, True)
+
+
 def test_a_contradiction_is_decided_with_a_reason(staff: Client, owner: Owner) -> None:
     review = contradict(owner)
 
