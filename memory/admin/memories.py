@@ -20,6 +20,7 @@ from memory.admin.boosts import BOOST
 from memory.admin.change_lists import LeanChangeList
 from memory.admin.columns import DAY, column, excerpt_column, list_link, row_link
 from memory.admin.degradations import describe_degradation
+from memory.admin.deletions import count_deleted_with
 from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import UserFilter, VectorFilter
@@ -255,6 +256,8 @@ class MemoryKindAdmin(ListExportAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named, counts, permissions, _ = super().get_deleted_objects(objs, request)
+        if len(objs) == 1:
+            counts |= count_deleted_with(objs[0])
         # a conversation without one of its turns would have a gap
         turns = [str(row) for row in objs if row.kind == Kind.TURN]
         return named, counts, permissions, turns
