@@ -33,6 +33,7 @@ def test_all_pages_have_the_menu_and_the_search_box(staff: Client) -> None:
 
         assert re.findall(r'class="group"(?: open)?><summary>([^<]+)', menu_of(page)) == list(GROUPS)
         assert page.count('id="console-search"') == 1
+        assert page.count("Times are in UTC.") == 1
 
 
 def test_the_group_of_the_current_page_is_open(staff: Client) -> None:
