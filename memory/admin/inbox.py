@@ -233,11 +233,11 @@ SOURCES: Mapping[str, Source] = {
 SWITCHES: Mapping[str, tuple[Q, str]] = {
     "instructions": (
         Q(quarantines_instructions=True),
-        "No account puts such memories into quarantine. Its field “Quarantines instructions” switches that on.",
+        "No account shown here quarantines such memories. Its field “Quarantines instructions” switches that on.",
     ),
     "secrets": (
         Q(secrets="mark"),
-        "No account marks memories that seem to hold a secret. Its field “Secrets” switches that on.",
+        "No account shown here marks memories that seem to hold a secret. Its field “Secrets” switches that on.",
     ),
 }
 """Accounts that look for items of a kind, which they do not by default, and what to say where none does."""
