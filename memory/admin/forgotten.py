@@ -1,4 +1,4 @@
-"""What became of a request to forget something: the facts that are retracted, and the turns that still say them."""
+"""Requests to forget something, for the inbox: the facts that are retracted, and the turns that still say them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
