@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from memory.admin.base import BoundedAdmin
 from memory.admin.columns import change_url, list_url
 from memory.admin.text import excerpt_of, mark_invisible
-from memory.models import Account, ApiKey, MemoryPool, PersistentContext, TeamMember
+from memory.models import Account, Agent, ApiKey, MemoryPool, PersistentContext, TeamMember
 from memory.models.access import Level, SharedRow
 
 MAX_SHARED_ROWS = 100
@@ -20,11 +20,13 @@ MAX_SHARED_ROWS = 100
 MAX_AGENTS = 30
 MAX_KEYS = 100
 MAX_MEMBERS = 10_000
+ANY_OTHER = "\x00"
+"""Stands for an agent that no row names and that is in no team. No agent has this name: PostgreSQL refuses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRow:
-    """A pool or a context: its owner, whom its scope opens it to, and what each agent of the matrix may do."""
+    """A pool or a context: its owner, whom its scope opens it to, and what each agent and any other one may do."""
 
     kind: str
     name: str
@@ -32,6 +34,7 @@ class AccessRow:
     owner: str
     scope: str
     cells: Sequence[str]
+    others: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +62,40 @@ class KeyRow:
 
 
 def named_agents(row: SharedRow) -> set[str]:
-    """Return the agents that the row names: its owner and those with a grant."""
-    return {row.agent_id, *row.grants.read, *row.grants.write} - {""}
+    """Return the agents that the row names: its owner, those with a grant, and those of its workflow run."""
+    run = row.workflow_run if isinstance(row, MemoryPool) else None
+    in_run = (run.agent_id, *run.agents) if run else ()
+    return {row.agent_id, *row.grants.read, *row.grants.write, *in_run} - {""}
 
 
 def read_matrix(account: Account, user: Any) -> AccessMatrix:
-    """Return the matrix of what the user may look at. Three queries."""
+    """Return the matrix of what the user may look at. Four queries."""
+    shared, is_cut = read_shared(account, user)
+    teams = read_teams(account, {row.team_id for *_, row in shared if row.team_id})
+    named = {agent for *_, row in shared for agent in named_agents(row)} | set(teams)
+    registered = Agent.objects.filter(account_id=account.pk).order_by("agent_id").values_list("agent_id", flat=True)
+    agents = sorted(named)
+    agents += [agent for agent in registered[: MAX_AGENTS + len(named) + 1] if agent not in named]
+    shown = sorted(agents[:MAX_AGENTS])
+    rows = [
+        AccessRow(
+            kind=kind,
+            name=excerpt_of(name),
+            url=url,
+            owner=mark_invisible(row.agent_id) or "the account",
+            scope="every agent reads" if row.grants.public_read else row.get_scope_display(),
+            cells=[describe_access(row, agent, teams.get(agent, set())) for agent in shown],
+            others=describe_access(row, ANY_OTHER, set()),
+        )
+        for kind, name, url, row in shared
+    ]
+    return AccessMatrix(
+        agents=[mark_invisible(agent) for agent in shown], rows=rows, is_cut=is_cut or len(agents) > MAX_AGENTS
+    )
+
+
+def read_shared(account: Account, user: Any) -> tuple[list[tuple[str, str, str, Any]], bool]:
+    """Return the pools and contexts that the user may view (kind, name, address, row), and whether any is left out."""
     shared: list[tuple[str, str, str, Any]] = []
     is_cut = False
     if user.has_perm("memory.view_memorypool"):
@@ -83,26 +114,16 @@ def read_matrix(account: Account, user: Any) -> AccessMatrix:
         is_cut = is_cut or len(found_contexts) > MAX_SHARED_ROWS
         found_contexts = found_contexts[:MAX_SHARED_ROWS]
         shared += [("context", row.name, change_url("persistentcontext", row.pk), row) for row in found_contexts]
-    agents = sorted({agent for *_, row in shared for agent in named_agents(row)})
-    shown = agents[:MAX_AGENTS]
+    return shared, is_cut
+
+
+def read_teams(account: Account, team_ids: set[UUID]) -> dict[str, set[UUID]]:
+    """Return the teams among these to which each agent belongs."""
     teams: dict[str, set[UUID]] = defaultdict(set)
-    members = TeamMember.objects.filter(account_id=account.pk, agent_id__in=shown).order_by("id")
+    members = TeamMember.objects.filter(account_id=account.pk, team_id__in=team_ids).order_by("id")
     for agent, team_id in members.values_list("agent_id", "team_id")[:MAX_MEMBERS]:
         teams[agent].add(team_id)
-    rows = [
-        AccessRow(
-            kind=kind,
-            name=excerpt_of(name),
-            url=url,
-            owner=mark_invisible(row.agent_id) or "the account",
-            scope="every agent reads" if row.grants.public_read else row.get_scope_display(),
-            cells=[describe_access(row, agent, teams[agent]) for agent in shown],
-        )
-        for kind, name, url, row in shared
-    ]
-    return AccessMatrix(
-        agents=[mark_invisible(agent) for agent in shown], rows=rows, is_cut=is_cut or len(agents) > MAX_AGENTS
-    )
+    return teams
 
 
 def describe_access(row: Any, agent_id: str, team_ids: set[UUID]) -> str:

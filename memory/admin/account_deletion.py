@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from memory.admin.base import BoundedAdmin, staff_owner
 from memory.admin.columns import change_url
+from memory.admin.row_names import name_table
 from memory.admin.text import error_sentence
 from memory.errors import MemoryServiceError
 from memory.models import Account
@@ -70,7 +71,7 @@ def show_deletion(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> 
         "Delete the account",
         account=account,
         form=form,
-        counts=[(name.replace("_", " "), format_count(count)) for name, count in sorted(counts.items())],
+        counts=sorted((name_table(name), format_count(count)) for name, count in counts.items()),
     )
 
 

@@ -68,6 +68,13 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         initial=[ApiKey.Scope.READ, ApiKey.Scope.WRITE],
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance._state.adding and "name" in self.fields:
+            # keys that programs made may have none
+            self.fields["name"].required = True
+            self.fields["name"].help_text = "Who or what uses the key, so that it is known which one to revoke."
+
     def clean_scopes(self) -> list[str]:
         scopes: list[str] = self.cleaned_data["scopes"]
         try:

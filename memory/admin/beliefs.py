@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import OuterRef, Q, Subquery
-from django.db.models.functions import Left, Now
+from django.db.models.functions import Left
 
 from memory.admin.columns import DAY, MINUTE, change_url, turn_url, why_url
 from memory.admin.link_ends import own_column
@@ -64,7 +64,7 @@ class RelatedFact:
 
     relation: str
     claim: str
-    status: str
+    state: str
     url: str
     reason: str
 
@@ -122,23 +122,49 @@ def format_belief_time(fact: Any) -> str:
     return "not yet" if fact.status == Fact.Status.PENDING else "never"
 
 
-def status_of_belief() -> Subquery:
-    """Return the status of the fact that a row of memories is, for lists of all kinds. It is None for other kinds."""
+NOT_YET_TRUE = "not yet true"
+"""The state of an active fact that begins later."""
+
+
+def state_of_fact(status: str, valid_from: datetime | None, valid_to: datetime | None, *, now: datetime) -> str:
+    """Return the word of all pages for how a fact stands now: its status, "ended" or NOT_YET_TRUE."""
+    state = Fact(status=status, valid_from=valid_from, valid_to=valid_to).status_at(now)
+    begins_later = valid_from is not None and valid_from > now
+    return NOT_YET_TRUE if state == Fact.Status.ACTIVE and begins_later else state
+
+
+def state_now(fact: Fact) -> str:
+    return state_of_fact(fact.status, fact.valid_from, fact.valid_to, now=datetime.now(UTC))
+
+
+STATE_COLUMNS = ("status", "valid_from", "valid_to")
+"""Columns of a fact that `state_of_fact` reads."""
+
+
+def fact_columns() -> dict[str, Subquery]:
+    """Return STATE_COLUMNS of the fact that a row of memories is, for lists of all kinds, which `belief_marks` reads.
+
+    They are None for other kinds.
+    """
     facts = Fact.objects.filter(account_id=OuterRef("account_id"), pk=OuterRef("pk"), kind=Kind.FACT)
-    # as `Fact.status_at` has it
-    return Subquery(facts.exclude(status=Fact.Status.SUPERSEDED, valid_to__gt=Now()).values("status"))
+    return {f"fact_{name}": Subquery(facts.values(name)) for name in STATE_COLUMNS}
+
+
+def state_marks(status: str, valid_from: datetime | None, valid_to: datetime | None, *, now: datetime) -> list[str]:
+    """Return the state of a fact if it is not active, for a list of what is to be said of it."""
+    state = state_of_fact(status, valid_from, valid_to, now=now)
+    return [] if state == Fact.Status.ACTIVE else [str(state)]
 
 
 def belief_marks(row: Any) -> list[str]:
-    """Return the status of a fact that is not active, such as "retracted"; nothing for other memories."""
+    """Return the state of a fact that is not active, such as "retracted"; nothing for other memories."""
     if row.kind != Kind.FACT:
         return []
-    if hasattr(row, "belief_status"):
-        status = row.belief_status
-    else:
-        fact = row if isinstance(row, Fact) else Fact.objects.get(account_id=row.account_id, pk=row.pk)
-        status = fact.status_at(datetime.now(UTC))
-    return [] if status in (None, Fact.Status.ACTIVE) else [str(status)]
+    now = datetime.now(UTC)
+    if hasattr(row, "fact_status"):
+        return state_marks(row.fact_status, row.fact_valid_from, row.fact_valid_to, now=now)
+    fact = row if isinstance(row, Fact) else Fact.objects.get(account_id=row.account_id, pk=row.pk)
+    return state_marks(fact.status, fact.valid_from, fact.valid_to, now=now)
 
 
 def read_retraction(version: FactVersion) -> Retraction | None:
@@ -235,16 +261,18 @@ def read_related_facts(fact: Fact) -> list[RelatedFact]:
     rows = links.filter(type__in=(SUPERSEDES, PROMOTED_FROM)).order_by("-id")
     columns: list[Any] = ["type", "properties"]
     for end in ("source", "target"):
-        columns += [f"{end}_id", f"{end}__kind", text_excerpt(f"{end}__text"), own_column(end, "status")]
-    found = []
+        columns += [f"{end}_id", f"{end}__kind", text_excerpt(f"{end}__text")]
+        columns += [own_column(end, name) for name in STATE_COLUMNS]
+    found, now = [], datetime.now(UTC)
     for type_, properties, *ends in rows.values_list(*columns)[:MAX_RELATED]:
         is_out = ends[0] == fact.pk
-        other_id, kind, claim, status = ends[4:] if is_out else ends[:4]
+        half = len(ends) // 2
+        other_id, kind, claim, *state = ends[half:] if is_out else ends[:half]
         found.append(
             RelatedFact(
                 relation=RELATIONS_OF_FACTS[type_, is_out],
                 claim=excerpt_of(claim),
-                status=status or "",
+                state=state_of_fact(*state, now=now) if kind == Kind.FACT else "",
                 url=change_url("fact", other_id) if kind == Kind.FACT else why_url(other_id),
                 reason=excerpt_of(str(properties.get("reason", ""))),
             )

@@ -57,6 +57,11 @@ class ReasonForm(forms.Form):
     )
 
 
+NORMAL_STATE = "live"
+SAID_OF_EXAMPLES = {"state": "", "user_id": "user", "agent_id": "agent"}
+"""Columns of which the confirmation tells the values, and what stands before these."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkSelection:
     """The rows that staff have chosen: those of one account that existed when the page was shown."""
@@ -181,10 +186,20 @@ def action_label(pages: Any, action: BulkAction) -> str:
 
 
 def describe_example(pages: Any, row: Any) -> str:
-    """Return the first column of the row's list, on one line."""
+    """Return the first column of the row's list, on one line, with its state and whose it is if the list says so."""
     names = [name for name in pages.list_display if name not in ("account", "similarity")]
-    _, _, value = lookup_field(names[0], row, pages)
-    return excerpt_of(str(value)) or str(row.pk)
+    texts = {
+        name: excerpt_of(str(lookup_field(name, row, pages)[2]))
+        for name in (names[0], *SAID_OF_EXAMPLES)
+        if name in names
+    }
+    details = [
+        f"{label} {texts[name]}".strip()
+        for name, label in SAID_OF_EXAMPLES.items()
+        if texts.get(name) not in (None, "", "-", NORMAL_STATE)
+    ]
+    named = texts[names[0]] or str(row.pk)
+    return f"{named} ({', '.join(details)})" if details else named
 
 
 def perform(pages: Any, request: HttpRequest, change: BulkChange, action: BulkAction) -> HttpResponse:

@@ -6,7 +6,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from memory.admin.filters import RecentFilter
+from memory.admin.filters import NarrowingFilter
 from memory_project.staff import is_limited, visible_accounts
 
 
@@ -15,6 +15,8 @@ class LeanChangeList(ChangeList):
 
     empty_sentence = ""
     """Says why no row is listed; "" if there are rows."""
+    all_query = "?"
+    """The query of the list of all rows, if no row is listed."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
@@ -29,12 +31,14 @@ class LeanChangeList(ChangeList):
             self.empty_sentence = self.describe_emptiness(request)
 
     def describe_emptiness(self, request: HttpRequest) -> str:
-        nouns = self.opts.verbose_name_plural
+        nouns = getattr(self.model_admin, "counted_rows", self.opts.verbose_name_plural)
         if self.query or self.has_active_filters:
             return f"No {nouns} match the search and the filters."
         where = ""
         if visible_accounts(request) is not None:
             where = " in your accounts" if is_limited(request) else " in the chosen account"
-        if any(isinstance(each, type) and issubclass(each, RecentFilter) for each in self.list_filter):
-            return f"There are no {nouns} of the past 7 days{where}."
+        for each in self.list_filter:
+            if isinstance(each, type) and issubclass(each, NarrowingFilter):
+                self.all_query = f"?{each.parameter_name}={each.everything}"
+                return f"There are no {each.which_rows.format(nouns=nouns)}{where}."
         return f"There are no {nouns}{where} yet."

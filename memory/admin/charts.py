@@ -150,7 +150,7 @@ def render_line_chart(
         type="lines",
         key=key,
         title=title,
-        description="; ".join(f"{line.name} {line.latest} now, {line.highest} at most" for line in lines),
+        description="; ".join(f"{line.name} {line.latest} latest, {line.highest} at most" for line in lines),
         lines=lines,
         names=[line.name for line in lines] if len(lines) > 1 else (),
         across=list(time_ticks(moments)),

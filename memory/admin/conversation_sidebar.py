@@ -8,9 +8,11 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from ledger import store
-from memory.admin.columns import MINUTE, change_url
-from memory.admin.text import mark_invisible
+from memory.admin.columns import MINUTE, change_url, why_url
+from memory.admin.conversation_timeline import read_items
+from memory.admin.text import excerpt_of, mark_invisible
 from memory.admin.transcripts import TranscriptWindow, indent_value
+from memory.kinds import spec_of
 from memory.models import Conversation, EpisodicMemory, Participant, TurnRecord
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
 from memory.tiers.session import SessionMemory
@@ -41,11 +43,12 @@ class SidebarEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveValue:
-    """A named value and its writer."""
+    """A named value and its writer; of an injected memory, its text and the address of where it comes from."""
 
     name: str
     text: str
     writer: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +170,7 @@ def read_lineage(conversation: Conversation) -> SidebarLineage:
     )
 
 
-def read_live_data(conversation: Conversation, *, working: bool, ledger: bool) -> LiveData:
+def read_live_data(conversation: Conversation, *, working: bool, ledger: bool, memories: bool) -> LiveData:
     """Return the parts that the user may look at. Looking does not renew the expiry of working memory and ledger."""
     ref = ConversationRef(account_id=conversation.account_id, conversation_id=conversation.conversation_id)
     session = SessionMemory(session_ref(conversation))
@@ -186,9 +189,22 @@ def read_live_data(conversation: Conversation, *, working: bool, ledger: bool) -
         ],
         fields=[live_value(field.name, field.json, field.agent_id) for field in fields[:MAX_VALUES]],
         field_count=len(fields),
-        items=[LiveValue(name=mark_invisible(key), text=mark_invisible(value)) for key, value in items[:MAX_VALUES]],
+        items=name_injected(conversation, items[:MAX_VALUES], may_read=memories),
         item_count=len(items),
     )
+
+
+def name_injected(conversation: Conversation, items: Sequence[tuple[str, str]], *, may_read: bool) -> list[LiveValue]:
+    """Return the items of the ledger, with the texts of the memories that they name if one may read them. One query."""
+    known = read_items(conversation.account_id, [key for key, _ in items]) if may_read else {}
+    return [
+        LiveValue(
+            name=excerpt_of(row.words), text=f"{spec_of(row.kind).label}, {mark_invisible(value)}", url=why_url(row.pk)
+        )
+        if (row := known.get(key))
+        else LiveValue(name=mark_invisible(key), text=mark_invisible(value))
+        for key, value in items
+    ]
 
 
 def live_value(name: str, value: Any, writer: str = "") -> LiveValue:

@@ -233,9 +233,7 @@ def name_items(
 
     One query.
     """
-    ids = {found: event.item_key for event in events if (found := read_uuid(event.item_key.rpartition(":")[2]))}
-    rows = Memory.objects.filter(account_id=conversation.account_id, id__in=ids).annotate(words=text_excerpt("text"))
-    known = {row.item_key: row for row in rows.only("id", "kind")} if ids else {}
+    known = read_items(conversation.account_id, [event.item_key for event in events])
     for event in events:
         if row := known.get(event.item_key):
             title = f"{event.title} {spec_of(row.kind).label}"
@@ -243,6 +241,13 @@ def name_items(
             yield replace(event, title=title, text=text, url=url)
         else:
             yield replace(event, text=mark_invisible(event.item_key)) if event.item_key else event
+
+
+def read_items(account_id: UUID, item_keys: Iterable[str]) -> dict[str, Any]:
+    """Return the memories that keys of the ledger name, by key, with the beginning of their text as `words`."""
+    ids = {found for key in item_keys if (found := read_uuid(key.rpartition(":")[2]))}
+    rows = Memory.objects.filter(account_id=account_id, id__in=ids).annotate(words=text_excerpt("text"))
+    return {row.item_key: row for row in rows.only("id", "kind")} if ids else {}
 
 
 def mark_days(events: Iterable[TimelineEvent]) -> Iterator[TimelineEvent]:

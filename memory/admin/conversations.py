@@ -365,9 +365,9 @@ def describe_transcript(request: HttpRequest, conversation: Conversation) -> dic
 
 def describe_sidebar(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
     """Return the sections of the sidebar, each only with the permission for its own pages."""
-    episodes, working, ledger = (
+    episodes, working, ledger, memories = (
         request.user.has_perm(f"memory.view_{model}")
-        for model in ("episodicmemory", "workingmemoryaccount", "ledgeraccount")
+        for model in ("episodicmemory", "workingmemoryaccount", "ledgeraccount", "memory")
     )
     return {
         "properties": list_properties(conversation, datetime.now(UTC)),
@@ -377,7 +377,7 @@ def describe_sidebar(request: HttpRequest, conversation: Conversation) -> dict[s
         "episodes": read_episodes(conversation) if episodes else [],
         "may_see_working": working,
         "may_see_ledger": ledger,
-        "live": read_live_data(conversation, working=working, ledger=ledger),
+        "live": read_live_data(conversation, working=working, ledger=ledger, memories=memories),
         "working_url": live_page_url("workingmemoryaccount", conversation),
         "ledger_url": live_page_url("ledgeraccount", conversation),
     }

@@ -131,7 +131,8 @@ def format_due(job: Job, run: JobRun | None, now: datetime) -> str:
     if last_due is None:
         return "off"
     if not isinstance(job.every, timedelta):
-        return f"{last_due + DAY:%H:%M} UTC"
+        due = last_due + DAY
+        return f"{due:%H:%M} UTC" if due.date() == now.date() else f"tomorrow, {due:%H:%M} UTC"
     due = run.created_at + job.every if run else now
     return f"in {format_age(now, due)}" if due > now else "now"
 

@@ -15,7 +15,15 @@ from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
 from memory.admin.base import BoundedAdmin, staff_owner
-from memory.admin.beliefs import NamedLink, TurnQuote, entity_link, format_validity, quote_columns, turn_quote
+from memory.admin.beliefs import (
+    NamedLink,
+    TurnQuote,
+    entity_link,
+    format_validity,
+    quote_columns,
+    state_of_fact,
+    turn_quote,
+)
 from memory.admin.bulk import CONFIRMED, ReasonForm
 from memory.admin.columns import change_url
 from memory.admin.graph_pages import DrawnNode, GraphPicture, draw_nodes
@@ -61,7 +69,7 @@ class EntityFact:
     """A fact about an entity, ready for a page."""
 
     claim: str
-    status: str
+    state: str
     valid: str
     confidence: float
     url: str
@@ -89,10 +97,11 @@ def read_facts(entity: Entity) -> list[EntityFact]:
     rows = links.filter(source__kind=Kind.FACT).order_by("-id")
     own = (own_column("source", name) for name in ("status", "valid_from", "valid_to", "confidence"))
     found = rows.values_list("source_id", text_excerpt("source__text"), *own)[:MAX_FACTS]
+    now = datetime.now(UTC)
     return [
         EntityFact(
             claim=excerpt_of(text),
-            status=status,
+            state=state_of_fact(status, valid_from, valid_to, now=now),
             valid=format_validity(valid_from, valid_to),
             confidence=confidence,
             url=change_url("fact", fact_id),

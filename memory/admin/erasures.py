@@ -18,6 +18,7 @@ from memory.admin.base import ReadOnlyAdmin, staff_owner
 from memory.admin.columns import MINUTE, change_url
 from memory.admin.exports import USER
 from memory.admin.fields import ExternalIdField
+from memory.admin.row_names import name_table
 from memory.admin.text import error_sentence, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.models import AuditEntry, Erasure
@@ -87,7 +88,9 @@ class ErasureAdmin(ReadOnlyAdmin):
         """
         if not may_erase_users(request):
             raise PermissionDenied
-        form = EraseUserForm(request, request.POST if request.method == "POST" else None)
+        # the inbox leads here from a request of a user
+        given = {name: request.GET[name].replace("\x00", "") for name in ("account", "user") if name in request.GET}
+        form = EraseUserForm(request, request.POST if request.method == "POST" else None, initial=given)
         counts: dict[str, int] | None = None
         if form.is_bound and form.is_valid():
             asked = form.cleaned_data
@@ -113,7 +116,7 @@ class ErasureAdmin(ReadOnlyAdmin):
             "erasure/erase.html",
             "Erase a user",
             form=form,
-            counts=sorted((name.replace("_", " "), count) for name, count in counts.items()) if counts else [],
+            counts=sorted((name_table(name), count) for name, count in counts.items()) if counts else [],
             previewed=sign_preview(request, form.cleaned_data) if counts is not None else "",
             account_name=mark_invisible(form.cleaned_data["account"].name) if counts is not None else "",
             export_url=export_url(form) if counts and request.user.has_perm("memory.view_memory") else "",
@@ -145,7 +148,7 @@ class ErasureAdmin(ReadOnlyAdmin):
             total=len(steps),
             state=state,
             properties=list_properties(erasure),
-            counts=sorted((name.replace("_", " "), count) for name, count in erasure.counts.items()),
+            counts=sorted((name_table(name), count) for name, count in erasure.counts.items()),
             receipt=mark_invisible(json.dumps(erasure.receipt, indent=2, ensure_ascii=False))
             if erasure.receipt
             else "",

@@ -15,11 +15,11 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from memory.admin.base import ReadOnlyAdmin
-from memory.admin.beliefs import format_belief_time, format_validity, read_entities, read_quotes
+from memory.admin.beliefs import format_belief_time, format_validity, read_entities, read_quotes, state_now
 from memory.admin.columns import change_url, column, excerpt_column, text_column
 from memory.admin.diffs import compare_texts
 from memory.admin.exports import ListExportAdmin
-from memory.admin.filters import ConditionFilter
+from memory.admin.filters import ConditionFilter, NarrowingFilter
 from memory.admin.object_actions import EmptyForm, ObjectAction, ObjectActionAdmin
 from memory.admin.text import mark_invisible, text_excerpt
 from memory.models import Fact, FactReview, FactTombstone
@@ -33,15 +33,16 @@ Status = FactReview.Status
 CLAIMS = ("new_claim", "old_claim")
 
 
-class DecisionFilter(admin.SimpleListFilter):
+class DecisionFilter(NarrowingFilter):
     """A filter by decision. Without a choice the list shows the open reviews, which is what it is for."""
 
     title = "decision"
     parameter_name = "decision"
+    which_rows, everything = "open {nouns}", "any"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         decided = [status for status in Status if status != Status.OPEN]
-        return [*((status.value, status.label) for status in decided), ("any", "All")]
+        return [*((status.value, status.label) for status in decided), (self.everything, "All")]
 
     def choices(self, changelist: Any) -> Any:
         first, *others = super().choices(changelist)
@@ -49,7 +50,7 @@ class DecisionFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.value() or Status.OPEN
-        return queryset if chosen == "any" else queryset.filter(status=chosen)
+        return queryset if chosen == self.everything else queryset.filter(status=chosen)
 
 
 class AcceptForm(forms.Form):
@@ -83,7 +84,7 @@ FORMS = {Status.ACCEPTED_NEW: AcceptForm, Status.KEPT_OLD: EmptyForm, Status.BOT
 class FactReviewAdmin(ListExportAdmin, ReadOnlyAdmin, ObjectActionAdmin):
     """The pages of reviews, which extraction opens if the policy is to ask. Deciding takes the change permission."""
 
-    list_display = (*CLAIMS, "similarity", "status", "decided_by", "account", "created_at")
+    list_display = (*CLAIMS, "similarity_text", "status", "decided_by", "account", "created_at")
     list_filter = (AccountFilter, DecisionFilter)
     search_fields = ("decided_by__exact",)
     search_help_text = "Search for the complete name of the person or key that decided."
@@ -102,6 +103,9 @@ class FactReviewAdmin(ListExportAdmin, ReadOnlyAdmin, ObjectActionAdmin):
 
     new_claim = excerpt_column("New claim", "new_claim")
     old_claim = excerpt_column("Old claim", "old_claim")
+    similarity_text = column(
+        "Similarity", lambda review: "-" if review.similarity is None else f"{review.similarity:.3f}"
+    )
 
     def may_act(self, request: HttpRequest, row: Any) -> bool:
         return bool(request.user.has_perm("memory.change_factreview"))
@@ -149,6 +153,7 @@ def describe_side(name: str, fact: Fact, quotes: Any, entities: Any) -> dict[str
     return {
         "name": name,
         "fact": fact,
+        "state": state_now(fact),
         "claim": mark_invisible(fact.text),
         "valid": format_validity(fact.valid_from, fact.valid_to),
         "believed": format_belief_time(fact),

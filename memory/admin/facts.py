@@ -18,6 +18,7 @@ from memory.admin.beliefs import (
     read_quotes,
     read_related_facts,
     read_reviews,
+    state_now,
 )
 from memory.admin.columns import column, text_column
 from memory.admin.fields import PlainTextField
@@ -45,6 +46,13 @@ class FactForm(OwnedMemoryForm):
 
     text = PlainTextField(rows=2, label="Claim", max_length=MAX_CLAIM_CHARACTERS)
     confidence = forms.FloatField(min_value=0, max_value=1)
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        start, end = (self.cleaned_data.get(name) for name in ("valid_from", "valid_to"))
+        if start and end and end <= start:
+            self.add_error("valid_to", "The end must be after the beginning.")
+        return cleaned
 
 
 BELIEVED = Q(recorded_at__isnull=False, retracted_at=None)
@@ -126,7 +134,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     list_filter = (AccountFilter, "status", TruthFilter, "temporal", "certainty", *MemoryKindAdmin.list_filter[1:])
     service_fields = BELIEF_COLUMNS
     editable_fields = (*BELIEF_COLUMNS, "event_time", "expires_at", "salience", "trust", "source", "metadata")
-    detail_fields = ("status", "certainty", "user_id", "channel", *MemoryKindAdmin.detail_fields)
+    detail_fields = ("certainty", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     belief_fields = ("claim", "confidence_text", "temporal", "valid")
     """Columns that replace BELIEF_COLUMNS if the fact is not believed and therefore cannot be corrected."""
     bulk_actions = (
@@ -169,7 +177,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     claim = text_column("Claim", "text")
     valid = column("Valid", lambda fact: format_validity(fact.valid_from, fact.valid_to))
     believed = column("Believed", format_belief_time)
-    temporal_text = column("Temporal", lambda fact: fact.get_temporal_display() if is_believed(fact) else "-")
+    temporal_text = column("Temporal", lambda fact: fact.get_temporal_display() if is_true_now(fact) else "-")
 
     @admin.display(description="Confidence")
     def confidence_text(self, fact: Any) -> str:
@@ -191,6 +199,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
             "is_active": row.status == Fact.Status.ACTIVE,
             "is_believed": is_believed(row),
             "is_global": row.channel == GLOBAL_CHANNEL,
+            "fact_state": state_now(row),
             "believed": self.believed(row),
             "valid": self.valid(row),
             "confidence": self.confidence_text(row),
@@ -205,3 +214,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
 
 def is_believed(fact: Any) -> bool:
     return fact is not None and fact.recorded_at is not None and fact.retracted_at is None
+
+
+def is_true_now(fact: Any) -> bool:
+    return is_believed(fact) and state_now(fact) == Fact.Status.ACTIVE

@@ -55,6 +55,13 @@ class LinkedFilter(admin.SimpleListFilter):
         return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
 
 
+class UserFilter(LinkedFilter):
+    """A linked filter for the rows of one user. A search also finds rows of others that hold the id as a word."""
+
+    title = "user"
+    parameter_name = "user_id"
+
+
 class LinkedRowFilter(LinkedFilter):
     """A linked filter for one row of `model`: the list's `column` equals the row's `attribute`."""
 
@@ -76,11 +83,20 @@ class LinkedRowFilter(LinkedFilter):
         return queryset.filter(**{"account_id": self.chosen.account_id, self.column: value})
 
 
-class RecentFilter(admin.SimpleListFilter):
+class NarrowingFilter(admin.SimpleListFilter):
+    """A filter that leaves rows out without a choice, too: then the list has those `which_rows`, of "{nouns}"."""
+
+    which_rows: ClassVar[str]
+    everything: ClassVar[str]
+    """The choice that leaves nothing out."""
+
+
+class RecentFilter(NarrowingFilter):
     """A filter for how far back to look. Without a choice it is a week, so that a list reads few partitions."""
 
     title = "time"
     parameter_name = "since"
+    which_rows, everything = "{nouns} of the past 7 days", "ever"
     column = "timestamp"
     spans: ClassVar[Mapping[str, tuple[str, timedelta]]] = {
         "hour": ("Past hour", timedelta(hours=1)),
@@ -90,14 +106,14 @@ class RecentFilter(admin.SimpleListFilter):
     default_span = timedelta(days=7)
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:
-        return [*((value, label) for value, (label, _) in self.spans.items()), ("ever", "Any time")]
+        return [*((value, label) for value, (label, _) in self.spans.items()), (self.everything, "Any time")]
 
     def choices(self, changelist: Any) -> Any:
         first, *others = super().choices(changelist)
         return [{**first, "display": "Past 7 days"}, *others]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "ever":
+        if self.value() == self.everything:
             return queryset
         _, span = self.spans.get(self.value() or "", ("", self.default_span))
         return queryset.filter(**{f"{self.column}__gte": datetime.now(UTC) - span})

@@ -4,6 +4,7 @@ A `Source` finds the items of one kind and says what can be done to them. To add
 `inbox_items` and put it into `SOURCES`. Services carry out what is decided; no decision deletes for good.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,13 +13,15 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
 from memory.admin.base import REDIS_IS_DOWN, render_page, watching_owner
 from memory.admin.columns import list_url
+from memory.admin.forgotten import link_facts, link_turns, read_forgotten
 from memory.admin.inbox_items import (
     RECENT_ROWS,
     Describe,
@@ -37,7 +40,7 @@ from memory.admin.inbox_items import (
 from memory.admin.memories import NOT_YET_EMBEDDED
 from memory.admin.text import error_sentence
 from memory.errors import MemoryServiceError
-from memory.models import Conversation, Fact, FactReview, Link, Memory, Turn
+from memory.models import Account, Conversation, Fact, FactReview, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.conversations.staff_edits import retry_failed
 from memory.services.duplicates.merge import confirm_merge, undo_merge
@@ -207,9 +210,7 @@ SOURCES: Mapping[str, Source] = {
         label="Requests to forget",
         model=Turn,
         find=open_forget_requests,
-        describe=describe_memory(
-            "A user asks to forget something", "No fact fitted it, or something else still says it."
-        ),
+        describe=describe_memory("A user asks to forget something"),
         decisions={
             "done": Decision(
                 label="Done",
@@ -229,6 +230,18 @@ SOURCES: Mapping[str, Source] = {
     ),
 }  # fmt: skip
 
+SWITCHES: Mapping[str, tuple[Q, str]] = {
+    "instructions": (
+        Q(quarantines_instructions=True),
+        "No account shown here quarantines such memories. Its field “Quarantines instructions” switches that on.",
+    ),
+    "secrets": (
+        Q(secrets="mark"),
+        "No account shown here marks memories that seem to hold a secret. Its field “Secrets” switches that on.",
+    ),
+}
+"""Accounts that look for items of a kind, which they do not by default, and what to say where none does."""
+
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_inbox(request: HttpRequest) -> HttpResponse:
@@ -242,17 +255,26 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
     chosen = request.GET.get("kind", "")
     listed = {chosen: seen[chosen]} if chosen in seen else seen
     items = sorted(collect_items(request, listed), key=lambda each: each.at, reverse=True)
+    counts = Counter(each.source for each in items)
     return render_page(
         request,
         "inbox.html",
         "Inbox",
         items=items,
         may_decide=any(each.decisions for each in items),
-        kinds=[(name, each.label) for name, each in seen.items()],
+        kinds=[(name, each.label, counts[name]) for name, each in seen.items()],
+        is_off=describe_switch(request, chosen) if chosen in seen and not items else "",
         chosen=chosen if chosen in seen else "",
         max_of_a_kind=MAX_OF_A_KIND,
         recent_rows=f"{RECENT_ROWS:,}",
     )
+
+
+def describe_switch(request: HttpRequest, kind: str) -> str:
+    """Return a sentence on a kind of which there are no items because no account looks for them; "" for others."""
+    condition, sentence = SWITCHES.get(kind, (None, ""))
+    is_on = condition is None or limit_rows(Account.objects.filter(condition), request).exists()
+    return "" if is_on else sentence
 
 
 def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterable[InboxItem]:
@@ -264,7 +286,23 @@ def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterab
         rows = source.find(limit_rows(source.model._default_manager.all(), request), now)
         for row in rows.select_related("account").order_by("-pk")[:MAX_OF_A_KIND]:
             decisions = list(source.decisions.items()) if may_decide else []
-            yield add_links(request, replace(source.describe(row), source=name, decisions=decisions))
+            item = add_links(request, replace(source.describe(row), source=name, decisions=decisions))
+            yield add_forgotten(request, item, row, now) if name == "forgetting" else item
+
+
+def add_forgotten(request: HttpRequest, item: InboxItem, asking: Turn, now: datetime) -> InboxItem:
+    """Return the item of a request to forget with what became of it, as far as the user may look at that."""
+    user: Any = request.user
+    found = read_forgotten(asking, now=now)
+    asked = urlencode({"account": str(item.account_id), "user": item.user_id})
+    may_erase = item.user_id and user.has_perm("memory.add_erasure")
+    return replace(
+        item,
+        note=found.note,
+        retracted=link_facts(found) if user.has_perm("memory.view_fact") else (),
+        still_said=link_turns(found, asking) if user.has_perm("memory.view_conversation") else (),
+        erase_url=f"{reverse('admin:memory_erasure_erase')}?{asked}" if may_erase else "",
+    )
 
 
 def add_links(request: HttpRequest, item: InboxItem) -> InboxItem:
@@ -277,7 +315,7 @@ def add_links(request: HttpRequest, item: InboxItem) -> InboxItem:
     account = item.account_id
     return replace(
         item,
-        memories_url=list_url("memory", account=account, q=item.user_id) if memories else "",
+        memories_url=list_url("memory", account=account, user_id=item.user_id) if memories else "",
         conversation_url=list_url("conversation", account=account, q=item.conversation_id) if conversation else "",
         delete_url=reverse(f"admin:memory_{item.page}_delete", args=[item.id]) if is_deletable else "",
     )

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Left
 
+from memory.admin.beliefs import NamedLink
 from memory.admin.columns import change_url
 from memory.admin.text import excerpt_of, text_excerpt
 from memory.kinds import spec_of
@@ -47,6 +48,11 @@ class InboxItem:
     """The name of the pages of a memory."""
     source: str = ""
     decisions: Sequence[tuple[str, Any]] = ()
+    retracted: Sequence[NamedLink] = ()
+    """For a request to forget: the facts that were retracted for it."""
+    still_said: Sequence[NamedLink] = ()
+    """For a request to forget: the turns that still say these facts."""
+    erase_url: str = ""
     memories_url: str = ""
     conversation_url: str = ""
     delete_url: str = ""

@@ -15,14 +15,15 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import VersionedForm, staff_owner
-from memory.admin.beliefs import belief_marks, status_of_belief
+from memory.admin.beliefs import belief_marks, fact_columns
 from memory.admin.boosts import BOOST
 from memory.admin.change_lists import LeanChangeList
 from memory.admin.columns import DAY, column, excerpt_column, list_link, row_link
 from memory.admin.degradations import describe_degradation
+from memory.admin.deletions import count_deleted_with
 from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
-from memory.admin.filters import VectorFilter
+from memory.admin.filters import UserFilter, VectorFilter
 from memory.admin.graph_pages import show_graph
 from memory.admin.provenance import show_provenance
 from memory.admin.text import excerpt_of, format_decayed, list_invisible, text_excerpt
@@ -255,6 +256,8 @@ class MemoryKindAdmin(ListExportAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named, counts, permissions, _ = super().get_deleted_objects(objs, request)
+        if len(objs) == 1:
+            counts |= count_deleted_with(objs[0])
         # a conversation without one of its turns would have a gap
         turns = [str(row) for row in objs if row.kind == Kind.TURN]
         return named, counts, permissions, turns
@@ -270,8 +273,8 @@ class MemoryAdmin(MemoryKindAdmin):
     """Memories of all kinds in one list. Each kind is added through its own service."""
 
     list_display = ("excerpt", "kind", *MemoryKindAdmin.list_display[1:])
-    list_filter = ("kind", *MemoryKindAdmin.list_filter)
-    list_annotations = {**MemoryKindAdmin.list_annotations, "belief_status": status_of_belief()}
+    list_filter = ("kind", *MemoryKindAdmin.list_filter, UserFilter)
+    list_annotations = {**MemoryKindAdmin.list_annotations, **fact_columns()}
     bulk_actions = (BOOST,)
     row_pages = {"graph": show_graph, "why": show_provenance}
     allow_add = False

@@ -7,6 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from memory.services.custody.stores import tables
+
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[Any]
 else:
@@ -17,6 +19,15 @@ CHANGED_NAMES = "_changed_names"
 """The attribute of a request that holds the `str` of the row that it changes, and its name, both escaped."""
 DELETED_NAME = "_deleted_name"
 """The attribute of a request that holds the name of the row that it deletes."""
+
+
+def name_table(table: str) -> str:
+    """Return what pages call the rows of a table, such as "audit entries" for `memory_audit_log`."""
+    model = tables().get(table)
+    # all kinds of memories are in one table
+    if model is None or table == "memories":
+        return table.replace("_", " ")
+    return str(model._meta.verbose_name_plural)
 
 
 class NamedRowAdmin(Admin):

@@ -7,7 +7,7 @@ in small tables alone.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from memory.admin.base import render_page, staff_owner
+from memory.admin.beliefs import state_marks
 from memory.admin.columns import change_url, list_url
 from memory.admin.degradations import describe_degradation
 from memory.admin.navigation import LABELS
@@ -28,6 +29,7 @@ from memory.errors import MemoryServiceError
 from memory.kinds import all_specs, spec_of
 from memory.models import Account, AuditEntry, Kind, Memory
 from memory.models.statements import fetch_rows
+from memory.retrieval.hidden import MIN_SIMILARITY
 from memory.retrieval.queries import Query
 from memory.retrieval.retrievers.lexical import find_ids_by_words
 from memory.services.recall.recall import RecallRequest, recall
@@ -87,19 +89,28 @@ NAMED_EVERYWHERE = ("account", "apikey", "tool", "team")
 
 # the texts of one statement, each cut in the database
 TEXTS = """
-SELECT id, account_id, kind, left(text, %(characters)s) FROM memories
+SELECT id, account_id, kind, left(text, %(characters)s), user_id, agent_id,
+    array_remove(ARRAY[CASE WHEN archived THEN 'archived' END, CASE WHEN quarantined THEN 'quarantined' END,
+        CASE WHEN buried THEN 'buried' END], NULL),
+    status, valid_from, valid_to
+FROM memories
 WHERE id = ANY(%(ids)s::uuid[]) AND (%(accounts)s::uuid[] IS NULL OR account_id = ANY(%(accounts)s::uuid[]))
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A row that was found: its text in parts, of which some match, and whose it is."""
+    """A row that was found: its text in parts, of which some match, and whose it is.
+
+    `state` says why agents are not told it as it stands, such as "retracted"; "" if they are.
+    """
 
     url: str
     parts: Sequence[SnippetPart]
     account: str
     note: str = ""
+    state: str = ""
+    holder: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +245,7 @@ def read_found(request: HttpRequest, ids: Collection[UUID], question: str) -> di
     given = {"ids": list(ids), "characters": TEXT_CHARACTERS, "accounts": None if visible is None else list(visible)}
     rows = sorted(fetch_rows(TEXTS, given), reverse=True)
     names = dict(Account.objects.filter(pk__in={account_id for _, account_id, *_ in rows}).values_list("pk", "name"))
+    now = timezone.now()
     return {
         id_: (
             kind,
@@ -241,14 +253,24 @@ def read_found(request: HttpRequest, ids: Collection[UUID], question: str) -> di
                 url=change_url(spec_of(kind).admin_page, id_),
                 parts=cut_snippet(text, question),
                 account=excerpt_of(names.get(account_id, "")),
+                state=", ".join([*(state_marks(*belief, now=now) if kind == Kind.FACT else []), *marks]),
+                holder=describe_holder(user_id, agent_id),
             ),
         )
-        for id_, account_id, kind, text in rows
+        for id_, account_id, kind, text, user_id, agent_id, marks, *belief in rows
     }
 
 
+def describe_holder(user_id: str, agent_id: str) -> str:
+    named = [("user", user_id), ("agent", agent_id)]
+    return ", ".join(f"{label} {excerpt_of(name)}" for label, name in named if name)
+
+
 def search_meaning(request: HttpRequest, question: str) -> dict[str, Any]:
-    """Return what a recall for the account finds, best first. It needs one account, and counts nothing as read."""
+    """Return what a recall for the account finds that is similar, most similar first.
+
+    It needs one account, and counts nothing as read.
+    """
     accounts = visible_accounts(request)
     if accounts is None or len(accounts) != 1:
         return {"needs_account": True}
@@ -262,14 +284,20 @@ def search_meaning(request: HttpRequest, question: str) -> dict[str, Any]:
     except MemoryServiceError as err:
         return {"remarks": [error_sentence(err)]}
     found = read_found(request, [result.id for result in bundle.results], question)
-    rows = [describe_meant(result, *found[result.id]) for result in bundle.results if result.id in found]
+    results = sorted(filter(is_similar, bundle.results), key=lambda each: -(each.similarity or 0))
+    rows = [describe_meant(result, *found[result.id]) for result in results if result.id in found]
     return {"meant": rows, "remarks": [describe_degradation(code) for code in bundle.degraded]}
+
+
+def is_similar(result: Any) -> bool:
+    """Return True for results that are near the question, and for those that have no vector to compare yet."""
+    return result.similarity is None or result.similarity >= MIN_SIMILARITY
 
 
 def describe_meant(result: Any, kind: str, found: Found) -> Found:
     similarity = "" if result.similarity is None else f", similarity {result.similarity:.2f}"
     note = f"{capitalized(spec_of(kind).label)}{similarity}"
-    return Found(url=found.url, parts=found.parts, account=found.account, note=note)
+    return replace(found, note=note)
 
 
 app_name = "search"

@@ -108,7 +108,7 @@ def recall_tiles(recent: Samples) -> Iterator[Tile]:
 
 
 def waiting_tiles(figures: AccountFigures) -> Iterator[Tile]:
-    """Yield the backlogs, and what staff have to decide or to repair, if there is any."""
+    """Yield the backlogs, what staff have to decide, and what they have to repair, if there is any."""
     queues = (
         ("waiting for embedding", figures.embeddings, list_url("memory", vector="waiting"), "memory"),
         ("waiting for extraction", figures.extractions, list_url("conversation", extraction="waiting"), "conversation"),
@@ -123,9 +123,9 @@ def waiting_tiles(figures: AccountFigures) -> Iterator[Tile]:
     for name, count, url in parked:
         if count:
             yield Tile(name=name, figure=format_bounded(count), url=url, model="conversation", is_bad=True)
-    if figures.reviews:
-        url = list_url("factreview", status__exact="open")
-        yield Tile(name="contradictions to decide", figure=format_bounded(figures.reviews), url=url, model="factreview")
+    # without a filter: the list has the open ones, and leads to the decided ones
+    figure = format_bounded(figures.reviews)
+    yield Tile(name="contradictions to decide", figure=figure, url=list_url("factreview"), model="factreview")
 
 
 def lag_tiles(recent: Samples) -> Iterator[Tile]:

@@ -70,6 +70,7 @@ class ModelUsageAdmin(ListExportAdmin, ReadOnlyAdmin):
     search_fields = ("use__exact", "model__exact")
     search_help_text = "Search for a complete use (such as summary) or model."
     ordering = ("-day", "-pk")
+    counted_row, counted_rows = "row of model usage", "rows of model usage"
 
     date = column("Day", lambda usage: usage.day.isoformat())
     use_name = text_column("Use", "use", empty="")

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from memory.models import Account, ApiKey, AuditEntry, PersistentContext, StaffLimit
+from memory.models import Account, Agent, ApiKey, AuditEntry, PersistentContext, StaffLimit, Team, TeamMember
 from memory.models.access import AccessControl
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE, issue_key
@@ -45,6 +45,24 @@ def test_the_matrix_says_what_each_agent_may_do(staff: Client, owner: Owner, url
         "notes": {"assistant": "owns", "ben": "reads", "eve": "writes"},
         "news": {"assistant": "owns", "ben": "reads", "eve": "reads"},
     }
+
+
+def test_agents_that_no_row_names_have_a_column_too(staff: Client, account: Account, owner: Owner, url: str) -> None:
+    team = Team.objects.create(account=account, name="kitchen")
+    TeamMember.objects.create(account=account, team=team, agent_id="cook")
+    Agent.objects.create(account=account, agent_id="waiter")
+    opened, closed = context_of(owner, "open"), context_of(owner, "closed")
+    PersistentContext.objects.filter(pk=opened.pk).update(scope="account")
+    PersistentContext.objects.filter(pk=closed.pk).update(scope="team", team=team)
+
+    page = staff.get(url)
+
+    assert cells(page) == {
+        "open": {"assistant": "owns", "cook": "reads", "waiter": "reads"},
+        "closed": {"assistant": "", "cook": "writes", "waiter": ""},
+    }
+    assert {row.name: row.others for row in page.context["matrix"].rows} == {"open": "reads", "closed": ""}
+    assert "Any other agent" in shown(page)
 
 
 def test_rows_lead_to_the_pages_where_grants_are_changed(staff: Client, owner: Owner, url: str) -> None:

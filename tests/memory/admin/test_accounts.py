@@ -173,6 +173,24 @@ def test_the_form_of_a_new_key_has_the_account_that_is_chosen_at_the_top(staff: 
     assert account.name in shown(page)
 
 
+def test_no_key_is_issued_without_a_name(staff: Client, account: Account) -> None:
+    values = form_values(staff.get(add_url("apikey"))) | {"account": account.id}
+
+    page = staff.post(add_url("apikey"), values)
+
+    assert list(page.context["adminform"].form.errors) == ["name"]
+    assert not ApiKey.objects.exists()
+
+
+def test_a_key_without_a_name_is_still_changed(staff: Client, account: Account) -> None:
+    key = issue_key(account, scopes=READ_ONLY).key
+
+    staff.post(page_url("apikey", key.id), form_values(staff.get(page_url("apikey", key.id))) | {"scopes": ["write"]})
+
+    key.refresh_from_db()
+    assert key.scopes == ["write"]
+
+
 def test_the_hash_of_a_key_is_on_no_page(staff: Client, account: Account) -> None:
     key = issue_key(account, scopes=READ_ONLY).key
 
@@ -182,7 +200,7 @@ def test_the_hash_of_a_key_is_on_no_page(staff: Client, account: Account) -> Non
 
 
 def test_a_key_is_bound_to_a_user_when_it_is_made(staff: Client, account: Account) -> None:
-    values = form_values(staff.get(add_url("apikey"))) | {"account": account.id, "user_id": "ana"}
+    values = form_values(staff.get(add_url("apikey"))) | {"account": account.id, "name": "phone", "user_id": "ana"}
 
     refused = shown(staff.post(add_url("apikey"), values | {"scopes": ["read", "operate"]}))
     page = shown(staff.post(add_url("apikey"), values | {"scopes": ["read"]}))

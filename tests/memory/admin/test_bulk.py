@@ -16,10 +16,12 @@ from memory.models import Account, Agent, AuditEntry, BulkChange, BulkChangePage
 from memory.owner import Owner
 from memory.services.bulk.actions import ACTIONS, find_action
 from memory.services.bulk.run import continue_bulk_change
+from memory.services.facts.supersede import retract_fact
 from memory_project import admin_lists
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import choose, list_url, page_url, shown
 from tests.memory.episodes import draft, store
+from tests.memory.facts import know
 from tests.memory.turns import talk
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +60,19 @@ def test_an_action_says_what_it_concerns_before_it_changes_anything(staff: Clien
     assert "… and 2 more" in page
     assert "It can be undone" in page
     assert archived() == BulkChange.objects.count() == 0
+
+
+def test_the_rows_of_an_action_say_how_they_stand_and_whose_they_are(staff: Client, owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    kept, wrong = know(ana, "The pump leaks.", angle=0.1), know(owner, "The pump is dry.", angle=0.2)
+    retract_fact(owner, wrong.pk, now=timezone.now())
+
+    page = choose(staff, list_url("fact"), "retract_selected", kept.pk, wrong.pk, post="")
+
+    assert page.context["examples"] == [
+        "The pump is dry. (retracted, agent assistant)",
+        "The pump leaks. (user ana, agent assistant)",
+    ]
 
 
 def test_an_action_needs_a_reason(staff: Client, account: Account) -> None:

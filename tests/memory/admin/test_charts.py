@@ -84,7 +84,7 @@ def test_a_line_has_gaps_where_nothing_is_known() -> None:
     [line] = chart.lines
     assert line.path == "M96.3 83.0 L142.7 10.0"
     assert [(dot.x, dot.y) for dot in line.dots] == [(235.3, HEIGHT - charts.BOTTOM)]
-    assert (line.latest, line.highest, chart.description) == ("0", "10", "s 0 now, 10 at most")
+    assert (line.latest, line.highest, chart.description) == ("0", "10", "s 0 latest, 10 at most")
     assert [tick.label for tick in chart.upwards] == ["0", "5", "10"]
     assert [tick.label for tick in chart.across] == ["a", "c", "e", "g"]
 

@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ledger import store as ledger
+from memory.admin.columns import why_url
 from memory.models import Account, Conversation, EpisodicMemory, Turn
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import ConversationDefaults
@@ -21,6 +22,7 @@ from memory_project.redis import ConversationRef
 from tests.memory.admin.chats import HOSTILE, allow, called, sent
 from tests.memory.admin.pages import list_url, page_url, shown
 from tests.memory.episodes import NOTHING, NOW, draft, store
+from tests.memory.facts import know
 from tests.memory.records import add_record
 from tests.memory.turns import say, talk
 
@@ -307,6 +309,21 @@ def test_the_transcript_page_shows_live_session_working_memory_and_ledger(
     assert [(each.text, each.writer) for each in live.thoughts] == [("It is old.", "assistant")]
     assert [(each.name, each.text, each.writer) for each in live.fields] == [("scratchpad", '"ask Ben"', "assistant")]
     assert [(each.name, each.text) for each in live.items] == [("episode:1", "injected")]
+
+
+def test_injected_items_are_shown_with_their_text_to_those_who_may_read_memories(
+    staff: Client, newcomer: Client, owner: Owner, conversation: Conversation
+) -> None:
+    fact = know(owner, "The <b>pump</b> leaks.")
+    ledger.mark(ConversationRef(account_id=owner.account_id, conversation_id="c1"), fact.item_key, "injected")
+    allow("newcomer", "view_conversation", "view_ledgeraccount")
+
+    (item,) = transcript(staff, conversation).context["live"].items
+    (unread,) = transcript(newcomer, conversation).context["live"].items
+
+    assert (item.name, item.text, item.url) == ("The <b>pump</b> leaks.", "fact, injected", why_url(fact.pk))
+    assert "The &lt;b&gt;pump&lt;/b&gt; leaks." in shown(transcript(staff, conversation))
+    assert (unread.name, unread.url) == (fact.item_key, "")
 
 
 def test_a_conversation_links_to_the_ones_before_and_after_it(staff: Client, owner: Owner) -> None:

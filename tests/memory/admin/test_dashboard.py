@@ -1,7 +1,8 @@
 """The first page: figures with links, charts over time, jobs and alerts, in a fixed number of queries."""
 
 import re
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
 from html import unescape
 
 import pytest
@@ -11,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memory.admin import tiles
+from memory.admin.dashboard import format_due
 from memory.maintenance import JOBS
 from memory.models import Account, Conversation, JobRun, Memory, MetricSample, ModelUsage
 from memory.owner import Owner
@@ -46,6 +48,13 @@ def test_without_any_figures_the_page_says_so(staff: Client, url: str) -> None:
     assert '<path class="line"' not in page
 
 
+@pytest.mark.parametrize(("hour", "due"), [(1, "03:15 UTC"), (9, "tomorrow, 03:15 UTC")])
+def test_a_daily_job_that_has_run_today_is_due_tomorrow(hour: int, due: str) -> None:
+    now = datetime(2026, 12, 1, hour, tzinfo=UTC)
+
+    assert format_due(replace(JOBS["decay"], every=time(3, 15)), None, now) == due
+
+
 def test_samples_are_drawn_and_shown_as_text(staff: Client, url: str) -> None:
     for minutes in (15, 5):
         sample("memory_rows", 1_200, "turn", minutes_ago=minutes)
@@ -58,9 +67,9 @@ def test_samples_are_drawn_and_shown_as_text(staff: Client, url: str) -> None:
     assert tile(page, "all memories") == ("/admin/memory/memory/", "1.5k")
     assert tile(page, "turns") == ("/admin/memory/turn/", "1.2k")
     assert tile(page, "95th percentile") == ("#chart-recall", "12 ms")
-    assert "p95 12 ms now, 12 ms at most" in page
+    assert "p95 12 ms latest, 12 ms at most" in page
     assert '<path class="line" d="M' in page
-    assert "embeddings 7 now, 7 at most" in page
+    assert "embeddings 7 latest, 7 at most" in page
 
 
 def test_tiers_show_their_latest_samples(staff: Client, url: str) -> None:

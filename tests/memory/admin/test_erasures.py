@@ -50,6 +50,8 @@ def test_a_preview_counts_and_erases_nothing(staff: Client, account: Account, an
     page = post(staff, account)
 
     assert ("memories", 1) in page.context["counts"]
+    named = {name for name, _ in page.context["counts"]}
+    assert ("audit entries" in named, "memory audit log" in named) == (True, False)
     assert "Erase for good" in shown(page)
     assert not Erasure.objects.exists()
     assert Memory.objects.count() == 1

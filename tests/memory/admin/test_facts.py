@@ -198,6 +198,32 @@ def test_lists_say_that_a_fact_is_retracted(staff: Client, fact: Fact) -> None:
     assert "retracted" in shown(staff.get(page_url("memory", fact.pk))).partition("State")[2][:200]
 
 
+@pytest.mark.parametrize(
+    ("times", "state"),
+    [
+        ({}, "live"),
+        ({"valid_from": day(-9), "valid_to": day(9_000)}, "live"),
+        ({"valid_from": day(-9), "valid_to": day(-1)}, "ended"),
+        ({"valid_from": day(9_000)}, "not yet true"),
+    ],
+)
+def test_pages_and_lists_say_how_a_fact_stands_now(
+    staff: Client, owner: Owner, times: dict[str, Any], state: str
+) -> None:
+    entity = entity_of(owner)
+    row = know(owner, entity_ids=[entity.pk], angle=0.1, **times)
+
+    lists = [shown(staff.get(list_url(page))) for page in ("fact", "memory")]
+    page = shown(staff.get(page_url("fact", row.pk)))
+    about = staff.get(page_url("entity", entity.pk)).context["facts"]
+
+    named = "active" if state == "live" else state
+    assert all(f'class="field-state">{state}<' in each for each in lists)
+    assert f'<span class="status">{named.capitalize()}</span>' in page
+    assert [each.state for each in about] == [named]
+    assert ('class="field-temporal_text">Current<' in lists[0]) == (state == "live")
+
+
 def test_a_retracted_fact_says_who_retracted_it_and_why(staff: Client, newcomer: Client, fact: Fact) -> None:
     do(staff, fact, "retract", _reason="She moved to Rome.")
 
@@ -265,6 +291,16 @@ def test_a_fact_is_promoted_with_a_reason(staff: Client, account: Account) -> No
     page = shown(staff.get(page_url("fact", copy.pk)))
     assert "Promoted from" in page
     assert "Holds everywhere." in page
+
+
+@pytest.mark.parametrize("end", ["2026-05-01", "2026-05-02"])
+def test_an_end_that_is_not_after_the_beginning_is_marked(staff: Client, fact: Fact, end: str) -> None:
+    times = {"valid_from_0": "2026-05-02", "valid_from_1": "00:00", "valid_to_0": end, "valid_to_1": "00:00"}
+
+    response = save(staff, fact, **times)
+
+    assert response.context["adminform"].form.errors == {"valid_to": ["The end must be after the beginning."]}
+    assert stored(fact).valid_to is None
 
 
 def test_the_claim_of_a_retracted_fact_is_not_corrected(staff: Client, fact: Fact) -> None:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from memory.admin.columns import change_url
+from memory.admin.columns import change_url, turn_url
 from memory.admin.inbox_items import open_forget_requests
 from memory.models import Account, AuditEntry, Conversation, Fact, Link, Memory, Turn
 from memory.owner import Owner
@@ -87,6 +87,18 @@ def test_items_say_whose_they_are(staff: Client, owner: Owner) -> None:
     assert "The office closes at six." in memories
 
 
+@pytest.mark.parametrize("user_id", ["ana", "ana maria"])
+def test_the_memories_of_the_user_are_of_no_other_user(staff: Client, owner: Owner, user_id: str) -> None:
+    own = know(replace(owner, user_id=user_id), "The office closes at six.", confidence=0.3)
+    know(replace(owner, user_id="ben"), "Ana maria called about the invoice.")
+    (item,) = items(staff)
+
+    page = staff.get(item.memories_url)
+
+    assert [row.pk for row in page.context["cl"].result_list] == [own.pk]
+    assert user_id in shown(page).partition('id="changelist-filter"')[2]
+
+
 def test_a_secret_is_masked_on_its_card_which_leads_to_its_deletion(staff: Client, owner: Owner) -> None:
     fact = know(owner, f"{'The parcel waits at the gate. ' * 3}The password: hunter2hunter2hunter2")
     Memory.objects.filter(pk=fact.pk).update(has_secret=True)
@@ -108,6 +120,35 @@ def test_a_turn_that_is_no_request_is_named_and_what_it_retracted_stays(staff: C
     assert "Facts that it had retracted stay retracted." in page
 
 
+def test_a_request_to_forget_says_what_was_retracted_and_what_still_says_it(staff: Client, owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    say(ana, turn("I prefer window seats. My phone number is +351 912 345 678."), conversation_id="trip")
+    extract_all(timezone.now() + timedelta(days=1))
+    say(ana, turn("Please forget my phone number."), conversation_id="trip")
+    extract_all(timezone.now() + timedelta(days=2))
+
+    (item,) = items(staff, kind="forgetting")
+
+    fact = Fact.objects.get(status="retracted")
+    log = Conversation.objects.get().pk
+    assert [each.url for each in item.retracted] == [change_url("fact", fact.pk)]
+    assert [(each.name, each.url) for each in item.still_said] == [("turn 0", turn_url(log, 0))]
+    assert "but turns still say it" in item.note
+    assert "912 345 678" in shown(staff.get(INBOX)).partition("Retracted:")[2]
+
+
+def test_a_request_to_forget_everything_leads_to_the_erasure_of_its_user(staff: Client, owner: Owner) -> None:
+    say(replace(owner, user_id="ana"), turn("Delete everything you know about me."))
+    extract_all(timezone.now() + timedelta(days=1))
+
+    (item,) = items(staff, kind="forgetting")
+    form = staff.get(item.erase_url).context["form"]
+
+    assert (item.retracted, item.still_said) == ([], [])
+    assert "No fact was retracted for it" in item.note
+    assert (form["account"].value(), form["user"].value()) == (str(owner.account_id), "ana")
+
+
 def test_one_kind_is_chosen(staff: Client, owner: Owner) -> None:
     contradict(owner)
     know(owner, "The office closes at six.", confidence=0.3)
@@ -117,6 +158,29 @@ def test_one_kind_is_chosen(staff: Client, owner: Owner) -> None:
 
 def test_an_empty_inbox_says_so(staff: Client) -> None:
     assert "There is nothing to decide" in shown(staff.get(INBOX))
+
+
+@pytest.mark.parametrize(
+    ("kind", "switch"), [("secrets", {"secrets": "mark"}), ("instructions", {"quarantines_instructions": True})]
+)
+def test_an_empty_kind_that_no_account_looks_for_says_so(staff: Client, kind: str, switch: dict[str, Any]) -> None:
+    Account.objects.create(name="one")
+    without = shown(staff.get(INBOX, {"kind": kind}))
+    Account.objects.create(name="other", **switch)
+
+    assert ("switches that on" in without, "switches that on" in shown(staff.get(INBOX, {"kind": kind}))) == (
+        True,
+        False,
+    )
+
+
+def test_the_kinds_say_how_much_waits(staff: Client, owner: Owner) -> None:
+    contradict(owner)
+    know(owner, "The office closes at six.", confidence=0.3)
+
+    page = shown(staff.get(INBOX))
+
+    assert ("Contradictions (1)<" in page, "Doubtful facts (1)<" in page, "Secrets<" in page) == (True, True, True)
 
 
 def test_a_contradiction_is_decided_with_a_reason(staff: Client, owner: Owner) -> None:

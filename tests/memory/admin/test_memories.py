@@ -181,6 +181,8 @@ def test_deleting_asks_first_and_then_audits(staff: Client, episode: EpisodicMem
     staff.post(page_url(model, episode.id, "delete"), {"post": "yes"})
 
     assert "Their vectors and links are deleted too" in question
+    assert ("<li>Vectors: 1</li>" in question, "<li>Links: 0</li>" in question) == (True, True)
+    assert "related items" not in question
     assert not Memory.objects.exists()
     assert not EpisodicMemory.objects.exists()
     assert AuditEntry.objects.order_by("-id")[0].operation == "delete"

@@ -1,5 +1,7 @@
 """The search for everything: by id, by name, by words and by meaning, within what one may see."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,17 +9,22 @@ from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from memory.admin import search
 from memory.admin.search import cut_snippet
 from memory.models import Account, Memory, UserProfile
 from memory.owner import Owner
+from memory.retrieval.hidden import MIN_SIMILARITY
+from memory.services.embedding.embed import embed_texts
+from memory.services.facts.learn import FactDraft, learn_fact
+from memory.services.facts.supersede import retract_fact
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import page_url, queries_of, shown
 from tests.memory.admin.rows import MAKERS
 from tests.memory.admin.test_lists import MODELS
 from tests.memory.entities import entity_of
-from tests.memory.episodes import draft, store
+from tests.memory.episodes import NOW, draft, store
 from tests.memory.facts import know
 from tests.memory.turns import talk
 
@@ -94,6 +101,49 @@ def test_words_find_memories_of_all_kinds_and_names(staff: Client, account: Acco
     assert "The <mark>oven</mark> is hot." in shown(response)
     assert by_name["Conversations"]
     assert groups_of(staff.get(URL, {"q": "worksh"}))["Accounts"] == ["workshop"]
+
+
+def test_words_find_what_is_over_or_not_believed_with_its_state_and_its_user(
+    staff: Client, account: Account, owner: Owner
+) -> None:
+    ana, now = replace(owner, user_id="ana"), timezone.now()
+    know(ana, "The oven is hot.")
+    know(ana, "The oven is warm.", valid_from=now - timedelta(days=9), valid_to=now - timedelta(days=2))
+    know(ana, "The oven is new.", valid_from=now + timedelta(days=9))
+    wrong = know(ana, "The oven is red.")
+    retract_fact(ana, wrong.pk, now=now)
+    note = store(replace(owner, user_id="<b>ben</b>"), draft("An oven is old."))[0]
+    Memory.objects.filter(pk=note.pk).update(buried=True)
+    enter(staff, account)
+
+    response = staff.get(URL, {"q": "oven"})
+
+    rows = [row for group in response.context["words"] for row in group.rows]
+    assert {"".join(part.text for part in row.parts): row.state for row in rows} == {
+        "The oven is hot.": "",
+        "The oven is warm.": "ended",
+        "The oven is new.": "not yet true",
+        "The oven is red.": "retracted",
+        "An oven is old.": "buried",
+    }
+    assert "user ana, agent assistant" in shown(response)
+    assert "user &lt;b&gt;ben" in shown(response)
+
+
+def test_what_is_similar_in_meaning_is_listed_by_its_similarity(staff: Client, account: Account, owner: Owner) -> None:
+    texts = ["The pump in the garden leaks.", "The garden has a pump.", "The bakery needs almond flour."]
+    embedded = embed_texts(texts)
+    for text in texts:
+        learn_fact(owner, FactDraft(claim=text), embedded=embedded, now=NOW)
+    enter(staff, account)
+
+    meant = staff.get(URL, {"q": "Does the pump in the garden leak?"}).context["meant"]
+    strange = staff.get(URL, {"q": "zzzqqqxx"}).context["meant"]
+
+    shares = [float(row.note.rpartition(" ")[2]) for row in meant]
+    assert shares == sorted(shares, reverse=True)
+    assert (len(shares), shares[-1] >= MIN_SIMILARITY) == (2, True)
+    assert strange == []
 
 
 def test_the_newest_of_many_are_shown_with_a_link_to_all(staff: Client, account: Account) -> None:
