@@ -296,8 +296,8 @@ def collect_replacements(
 def strongest_links(links: Sequence[LinkBetween], roles: Mapping[int, str]) -> list[LinkBetween]:
     """Return the REPLACES links without those that are clearly weaker than another one of the same later statement.
 
-    What surely replaces one statement rarely replaces another one as well. An assistant that repeats what a user said is
-    none: links to statements of different roles, which are given by the numbers of their ids, do not compete.
+    What surely replaces one statement rarely replaces another one as well. An assistant that repeats a user is none:
+    links to statements of different roles, which are given by the numbers of their ids, do not compete.
     """
     replaces = [(link, (link.source.int, roles.get(link.target.int, ""))) for link in links if link.type == REPLACES]
     strongest: dict[tuple[int, str], float] = defaultdict(float)

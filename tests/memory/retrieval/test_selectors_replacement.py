@@ -379,3 +379,18 @@ def test_a_fact_of_the_newer_turn_is_not_replaced() -> None:
     order_by_replacement([fact, older, newer], asking(derived(1, 2), derived(1, 3), replaces(3, 2)))
 
     assert fact.superseded_by is None
+
+
+@pytest.mark.parametrize(("role", "superseded"), [("assistant", {2}), ("user", set())])
+def test_an_assistants_echo_is_no_rival_of_the_statement_that_it_repeats(role: str, superseded: set[int]) -> None:
+    """A link that is much weaker than one to another statement of a user counts for nothing."""
+    found = ranked(1.0, 0.9, 0.8)
+    for candidate, said_by in zip(found, ("user", "user", role), strict=True):
+        candidate.role = said_by
+
+    ordered = order_by_replacement(
+        found, asking(replaces(1, 2, probability=0.6), replaces(1, 3, probability=0.95), text="When is the closing?")
+    )
+
+    marked = {each.id.int for each in ordered if each.superseded_by}
+    assert marked == {3} | superseded
