@@ -142,7 +142,8 @@ def repeats(claim: str, others: Iterable[frozenset[str]], *, share: float = SAME
 
 def telling_stems(claim: str) -> frozenset[str]:
     """Return the stems of the words of a claim that say what it is about."""
-    return word_stems(claim.replace("cannot", "can not")) - _COMMON_STEMS
+    claim = claim.replace("cannot", "can not").replace("no longer", "not").replace(" anymore", "")
+    return word_stems(claim) - _COMMON_STEMS
 
 
 def read_open_claims(said: ClauseContext, known: Sequence[str] = (), *, asks: bool = False) -> Iterator[Statement]:

@@ -277,3 +277,32 @@ def test_a_death_ends_that_somebody_has_an_animal_of_that_name() -> None:
     known = ["The user's cat is Pim", "The user has a cat called Pim", "The user has a cat called Tom"]
 
     assert said("Pim died on Sunday.", known=known).facts[0].contradicts == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "claim"),
+    [
+        ("I have a dog.", "I don't have a dog any more.", "The user no longer has a dog"),
+        ("I have a dog.", "We don't have a dog any longer, sadly.", "The user does not have a dog anymore"),
+        ("I work at Acme.", "I don't work at Acme any more.", "The user no longer works at Acme"),
+        ("I'm allergic to nuts.", "I'm not allergic to nuts any more.", "The user is no longer allergic to nuts"),
+        (
+            "My sister lives in Leeds.",
+            "My sister doesn't live in Leeds any more.",
+            "The user's sister no longer lives in Leeds",
+        ),
+    ],
+)
+def test_any_more_at_the_end_of_a_denial_says_that_it_was_so(first: str, second: str, claim: str) -> None:
+    facts = said(second, known=claims(first)).facts
+
+    assert [(fact.claim, fact.contradicts) for fact in facts] == [(claim, (1,))]
+
+
+@pytest.mark.parametrize(
+    "text", ["I don't want any more.", "I can't have any more dairy.", "I don't have any more dogs."]
+)
+def test_any_more_of_something_ends_nothing(text: str) -> None:
+    known = ["The user wants a dog", "The user has a dog", "The user can have dairy"]
+
+    assert not [fact for fact in said(text, known=known).facts if fact.contradicts]
