@@ -73,8 +73,8 @@ def is_grounded(claim: str, known_stems: Collection[str]) -> bool:
 
     Short words count only if there are no others. "User" and "assistant" never count, since nobody says them.
     """
-    # "no longer" stands for "not anymore", and "cannot" for "can't"
-    said = [word for word in _WORD.findall(fold_text(claim)) if word not in ("longer", "cannot")]
+    # "no longer goes" stands for "don't go anymore", and "cannot" for "can't"
+    said = [word for word in _WORD.findall(fold_text(claim)) if word not in ("longer", "goes", "does", "cannot")]
     words = [word for word in said if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
     telling = [word for word in words if len(word) >= STEM_LETTERS or not word.isalpha() or _IS_UNSPACED.match(word)]
     stems = {stem for word in telling or words for stem in _stems_of(word)}

@@ -20,6 +20,7 @@ from memory.extraction.rules.denials import opposites_of
 from memory.extraction.rules.endings import day_of_plan, ends_plan
 from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.phrases import Voice
+from memory.extraction.rules.quits import ends_held, read_end
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.relations import is_death
 from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
@@ -108,6 +109,7 @@ def effects_of_statement(
     # "my appointment" is one of several
     days = {day_of_plan(each.claim) for each in plans if each.number not in over}
     plans = plans if len(days) == 1 else []
+    plans += [each for each in earlier if ends_held(statement.claim, each.claim)]
     against = tuple(each.number for each in earlier if _is_against(statement, reading, each, plans))
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
         return ClaimEffects(corrects=against)
@@ -154,6 +156,7 @@ def read_again(said: ClauseContext, last: Statement | None, earlier: Sequence[Ea
     clause, speaker = said.clause, said.speaker
     again = read_replacement(clause, last) or replace_known_value(clause, earlier, speaker=speaker)
     again = again or replace_target(clause, earlier, speaker=speaker) or cancel_plan(said, earlier)
+    again = again or read_end(said, [each.claim for each in earlier])
     return replace(again, turn=said.turn.index) if again else None
 
 

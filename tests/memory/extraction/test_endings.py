@@ -306,3 +306,66 @@ def test_any_more_of_something_ends_nothing(text: str) -> None:
     known = ["The user wants a dog", "The user has a dog", "The user can have dairy"]
 
     assert not [fact for fact in said(text, known=known).facts if fact.contradicts]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The user goes to pilates on Fridays", "I don't go to pilates any more."),
+        ("The user goes to the gym on Mondays", "I don't go to the gym any more."),
+        ("The user lifts in the mornings", "I don't lift any more."),
+        ("The user lifts in the mornings", "I had to stop lifting, doctor's orders."),
+        ("The user has pilates on Fridays at 6", "I quit pilates."),
+        ("The user has pilates on Fridays at 6", "I've dropped pilates because of the knee."),
+        ("The user has pilates on Fridays at 6", "I gave up pilates last week."),
+        (
+            "The user is doing Spanish on Duolingo, day 41 of their streak",
+            "I've dropped Spanish, it's all Japanese.",
+        ),
+        ("The user has a dog called Rex", "I don't have the dog any more."),
+        ("The user drives an old Volvo estate", "I handed over the keys of the Volvo to a nice couple from Hull."),
+        ("The user drives an old Volvo estate, 230,000 miles on the clock", "I finally got rid of the Volvo."),
+        ("The user has got Adobe Creative Cloud on a yearly plan, costs a fortune", "I let the Adobe thing run out."),
+        ("The user is allergic to peanuts", "My peanut allergy is gone."),
+        ("The user is allergic to cats", "I've outgrown my cat allergy."),
+        ("Jonas has speech therapy on Tuesdays", "Jonas' speech therapy is over."),
+        ("Jonas has speech therapy on Tuesdays", "jonas's speech therapy is finished now"),
+        ("The user plays in a band on Thursdays", "I quit the band."),
+        ("The user looks after the club's books with Tom", "I passed the club's books on to Sheila."),
+        ("The user tutors Felix every Wednesday", "I don't tutor Felix any more."),
+    ],
+)
+def test_what_somebody_quits_ends_what_they_did_or_had(known: str, text: str) -> None:
+    assert [fact.contradicts for fact in said(text, known=[known]).facts if fact.contradicts] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The user has a dog", "My sister doesn't have a dog any more."),
+        ("The user has a dog and a cat", "I gave up the cat."),
+        ("The user has a dog, a cat and a hamster", "I gave away the dog."),
+        ("The user has a phone contract with Telekom", "I dropped my phone."),
+        ("The user has a new phone", "I dropped my phone."),
+        ("The user has a car", "I stopped the car."),
+        ("The user has a pilates instructor from Rome", "I quit pilates."),
+        ("The user drinks coffee in the mornings", "I stopped drinking coffee after lunch."),
+        ("The user drinks coffee in the mornings", "I gave up coffee for Lent."),
+        ("The user goes to the gym on Mondays", "I don't go to the gym on Sundays any more."),
+        ("The user goes to pilates on Fridays", "I quit pilates for today."),
+        ("The user has pilates on Fridays", "I might drop pilates."),
+        ("The user has pilates on Fridays", "I'm thinking of quitting pilates."),
+        ("The user has pilates on Fridays", "My sister quit pilates."),
+        ("The user has pilates on Fridays", "I quit smoking."),
+        ("The user lifts in the mornings", "I had to stop running."),
+        ("The user lifts in the mornings", "I don't lift today."),
+        ("The user plays the violin", "I no longer play the piano."),
+        ("The user is allergic to peanuts", "My cat allergy is gone."),
+        ("Jonas has speech therapy on Tuesdays", "Mila's speech therapy is over."),
+        ("Jonas has speech therapy on Tuesdays", "Jonas' swim class is over."),
+        ("Jonas has swim class on Tuesdays", "Jonas' swim class is over for today."),
+        ("The user drives an old Volvo", "I sold my bike."),
+    ],
+)
+def test_what_somebody_quits_leaves_all_else(known: str, text: str) -> None:
+    assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]
