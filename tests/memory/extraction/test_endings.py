@@ -369,3 +369,67 @@ def test_what_somebody_quits_ends_what_they_did_or_had(known: str, text: str) ->
 )
 def test_what_somebody_quits_leaves_all_else(known: str, text: str) -> None:
     assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "claim"),
+    [
+        ("Closing is 4 December 2023", "closing slipped to dec 11", "Closing was moved to 11 December 2023"),
+        (
+            "Standup is at 9:30 every day",
+            "They've pushed our standup to ten fifteen.",
+            "Standup was moved to ten fifteen",
+        ),
+        ("The user's operation is on 8 June 2023", "Op has been put off, too much flu.", "The user's op was put off"),
+        ("Mila has swim class on Wednesdays at 4", "swim class got moved", "Mila's swim class was moved"),
+        (
+            "Mila has swim class on Wednesdays at 4",
+            "Mila's swim class moved to Fridays at 5.",
+            "Mila's swim class moved to Fridays at 5",
+        ),
+        (
+            "The dentist is on 10 June 2023 at 9",
+            "The dentist appointment was moved to 15 June.",
+            "The dentist appointment was moved to 15 June",
+        ),
+        ("The user plays skat every Friday", "We play skat on Tuesdays now.", "The user plays skat on Tuesdays"),
+        (
+            "Mila has swim class on Wednesdays at 4",
+            "Mila has swim class on Fridays at 5 now.",
+            "Mila has swim class on Fridays at 5",
+        ),
+        (
+            "The user's supervisor is Professor Lindqvist",
+            "My supervisor is Dr Okafor now.",
+            "The user's supervisor is Dr Okafor",
+        ),
+        (
+            "The user takes 5 mg of Ramipril in the morning",
+            "The doctor upped my Ramipril to 10 mg.",
+            "The user is on 10 mg of Ramipril",
+        ),
+    ],
+)
+def test_what_was_moved_or_is_otherwise_now_ends_the_former_value(known: str, text: str, claim: str) -> None:
+    facts = said(text, known=[known]).facts
+
+    assert [(fact.claim, fact.contradicts) for fact in facts if fact.contradicts] == [(claim, (1,))]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("Closing is 4 December 2023", "My sister moved to Leeds."),
+        ("Closing is 4 December 2023", "opening slipped to dec 11"),
+        ("Mila has swim class on Wednesdays at 4", "Jonas' swim class moved to Fridays at 5."),
+        ("Mila has swim class on Wednesdays at 4", "Mila's speech therapy moved to Fridays at 5."),
+        ("The user plays skat every Friday", "We play skat on Tuesdays too now."),
+        ("The user plays skat every Friday", "We play chess on Tuesdays now."),
+        ("The user plays skat every Friday", "We play skat on Tuesdays."),
+        ("The user's brother is Tom", "My brother is Ben now in the play."),
+        ("The user takes 5 mg of Ramipril in the morning", "The doctor upped my metformin to 1000 mg."),
+        ("Anna takes 5 mg of Ramipril", "I take 10 mg of Ramipril."),
+    ],
+)
+def test_what_was_moved_or_is_otherwise_now_leaves_all_else(known: str, text: str) -> None:
+    assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]
