@@ -232,6 +232,7 @@ def test_what_is_cancelled_ends_a_plan_that_was_corrected_before() -> None:
         ("The user owes Petra 200 euros", "I paid Petra back."),
         ("The user owes Petra 200 euros", "I paid Petra the 200 euros back."),
         ("The user is vegetarian", "I've started eating meat again."),
+        ("The user is vegetarian", "By the way I eat fish again these days, the doctor talked me into it."),
         ("The user is vegetarian", "Confession: I eat meat again, the doctor wanted my iron up."),
         (
             "The user asks to always answer in bullet points",
@@ -261,6 +262,8 @@ def test_what_is_over_ends_a_claim_that_is_known(known: str, text: str) -> None:
         ("The user owes Petra 200 euros", "I paid Tom back."),
         ("Petra owes the user 200 euros", "I paid Petra back."),
         ("The user is vegetarian", "I've started eating fruit again."),
+        ("The user is vegetarian", "My sister eats fish again these days."),
+        ("The user is pescatarian", "I eat fish again these days."),
         ("The user asks to use bullet points", "Drop the table."),
         ("The user asks for no emojis in commit messages", "Emojis are fine after all."),
         ("The user asks not to use emojis", "The bullets are fine now."),
