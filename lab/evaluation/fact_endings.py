@@ -40,7 +40,7 @@ class FactEndings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingFigures:
-    """How many facts of a file the floor ends, rightly and wrongly, by weights that were learned without the file."""
+    """Numbers of facts of a file that the floor ends, by weights that were learned without the file."""
 
     file: str
     replaced: int

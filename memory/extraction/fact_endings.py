@@ -32,7 +32,7 @@ _MOST_CERTAIN = 0.999
 
 
 class FactEnding(NamedTuple):
-    """What is known of a fact and of the later statement that may end it.
+    """A fact and a later statement that may end it.
 
     `weight` is that of the link from the later to the earlier statement, from which the claim was learned.
     """

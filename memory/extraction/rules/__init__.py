@@ -319,9 +319,7 @@ class _Reader:
         if len(self.found) == MAX_EXTRACTED_ITEMS:
             return
         self.last_number += 1
-        # what only its words say changes no fact, as nothing says which
-        is_open = statement.attribute == OPEN
-        effects = ClaimEffects() if is_open else effects_of_statement(statement, self.earlier, over=self.changed)
+        effects = effects_of_statement(statement, self.earlier, over=self.changed)
         self.changed.update(effects.changed)
         self.found[key] = _Found(number=self.last_number, statement=statement, effects=effects, turns={statement.turn})
         read = read_statement(statement)

@@ -92,7 +92,8 @@ _READERS = (
     _ends("residence", rf"is no longer based in {_VALUE}"),
     _holds(
         "residence",
-        rf"(?:has |have )?(?:moved|relocated) (?:(?:back )?to |in with .{{1,40}} in {_NAMED}{_NO_MONTH}){_VALUE}",
+        rf"(?<! was )(?<! were )(?<! been )(?<! got )(?:has |have )?(?:moved|relocated) "
+        rf"(?:(?:back )?to |in with .{{1,40}} in {_NAMED}{_NO_MONTH}){_VALUE}",
         is_change=True,
     ),
     _ends("employer", rf"(?:used to work|no longer works?) (?:for|at) {_VALUE}"),

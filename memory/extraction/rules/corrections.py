@@ -18,8 +18,10 @@ from memory.extraction.rules.attributes import (
 )
 from memory.extraction.rules.denials import opposites_of
 from memory.extraction.rules.endings import day_of_plan, ends_plan
+from memory.extraction.rules.moves import changes_dose, read_other_time, replaces_routine, reschedules
 from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.phrases import Voice
+from memory.extraction.rules.quits import ends_held, read_end
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.relations import is_death
 from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
@@ -108,6 +110,10 @@ def effects_of_statement(
     # "my appointment" is one of several
     days = {day_of_plan(each.claim) for each in plans if each.number not in over}
     plans = plans if len(days) == 1 else []
+    claim = statement.claim
+    held = [each for each in earlier if ends_held(claim, each.claim) or reschedules(claim, each.claim)]
+    held += [each for each in earlier if changes_dose(claim, each.claim) or replaces_routine(statement, each.claim)]
+    plans += held
     against = tuple(each.number for each in earlier if _is_against(statement, reading, each, plans))
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
         return ClaimEffects(corrects=against)
@@ -122,7 +128,7 @@ def effects_of_statement(
 
 def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier, plans: Sequence[Earlier]) -> bool:
     if statement.temporal == Temporal.FUTURE:
-        return is_rescheduled(reading, earlier.reading)
+        return is_rescheduled(reading, earlier.reading) or reschedules(statement.claim, earlier.claim)
     if statement.certainty == Certainty.UNCERTAIN:
         return False
     if is_move(statement.claim) and not statement.is_recent:
@@ -154,6 +160,8 @@ def read_again(said: ClauseContext, last: Statement | None, earlier: Sequence[Ea
     clause, speaker = said.clause, said.speaker
     again = read_replacement(clause, last) or replace_known_value(clause, earlier, speaker=speaker)
     again = again or replace_target(clause, earlier, speaker=speaker) or cancel_plan(said, earlier)
+    claims = [each.claim for each in earlier]
+    again = again or read_other_time(said, claims) or read_end(said, claims)
     return replace(again, turn=said.turn.index) if again else None
 
 

@@ -10,6 +10,28 @@ from functools import lru_cache
 from memory.identity import normalize_claim
 from memory.verbs import VERBS, Verb, regular_verb
 
+_TAKES_MORE = (
+    "have",
+    "want",
+    "need",
+    "get",
+    "take",
+    "eat",
+    "drink",
+    "buy",
+    "give",
+    "say",
+    "find",
+    "got",
+    "make",
+    "see",
+)
+_NO_VERB = "".join(rf"(?<! {verb})" for verb in _TAKES_MORE)
+ANY_MORE = re.compile(
+    rf"((?:n't|\bnot|\bno longer)\b[^.;!?]{{1,80}}{_NO_VERB}) any (?:more|longer)"
+    r"(?=\W*$|[.,;:!?)]|,? (?:because|since|so|but|and|as|now|these days|after|thank|btw|at all)\b)"
+)
+"""The end of "I don't have a dog any more", which is "anymore"; "I don't want any more" tells a quantity."""
 _NOT_ANYMORE = re.compile(r" (?:anymore|any more|any longer|after all|at all)(?=\.?$)", re.IGNORECASE)
 _BE = re.compile(r" (?P<verb>is|are)(?: not|n't| no longer) ", re.IGNORECASE)
 _CAN = re.compile(r" (?:can't|cannot|can not|can no longer) ", re.IGNORECASE)

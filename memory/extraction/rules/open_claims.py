@@ -250,7 +250,7 @@ def _own_claim(subject: Subject) -> tuple[Subject, str] | None:
     """Return a claim about the speaker: "I get up at five" is "The user gets up at five"."""
     if _THEIRS.search(subject.rest) or _HAS_NO_VERB.match(subject.rest):
         return None
-    predicate = _in_third_person(subject.rest.split())
+    predicate = third_person(subject.rest.split())
     if not predicate or _DANGLING.search(_THEIRS.sub("", predicate)):
         return None
     return subject, f"{subject.label} {predicate}"
@@ -321,7 +321,7 @@ def _place_of_verb(tokens: Sequence[str]) -> int | None:
     return None
 
 
-def _in_third_person(tokens: list[str]) -> str:
+def third_person(tokens: list[str]) -> str:
     """Return the words after "I", as they follow "the user"; empty if no finite verb is among the first."""
     place, verb = _first_verb(tokens)
     form = conjugate(verb)
@@ -369,7 +369,7 @@ def _about_others(tokens: Sequence[str], said: ClauseContext) -> str:
         if word in ("i", "we") and at + 1 < len(tokens):
             if turned and turned[-1] == "and":
                 return ""
-            predicate = _in_third_person(list(tokens[at + 1 :]))
+            predicate = third_person(list(tokens[at + 1 :]))
             return " ".join([*turned, user, predicate]) if predicate else ""
         if word in ("i", "we", "mine", "ours"):
             return ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.numbers import NUMBER
+from memory.extraction.rules.denials import ANY_MORE
 from memory.extraction.rules.hedges import HEDGED, is_doubted
 from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.laughter import begins_with_laugh, is_ironic, without_laughter, without_request
@@ -223,8 +224,7 @@ _CONTRACTED = (
     (
         re.compile(
             r"(?<=\w)'s (?=(?:vegan|vegetarian|retired|pregnant|diabetic|divorced|dyslexic|coeliac|deaf|widowed"
-            r"|expecting"
-            rf"|{NUMBER}(?: years old)?)(?:[.,;!]|$| (?:and|but|now)\b))"
+            rf"|expecting|{NUMBER}(?: years old)?)(?:[.,;!]|$| (?:and|but|now)\b))"
         ),
         " is ",
     ),
@@ -234,6 +234,7 @@ _CONTRACTED = (
     (re.compile(r"\bI(?:'d| would) (?:really |also )?(?:like|love) to\b"), "I want to"),
     (re.compile(r"\b[Cc]an(?:'t|not)\b"), "can not"),
     (re.compile(r"\b[Ww]on't\b"), "will not"),
+    (ANY_MORE, r"\1 anymore"),
     (re.compile(r"(?<=\w)n't\b"), " not"),
     # what somebody always does on a day of the week is no date
     (

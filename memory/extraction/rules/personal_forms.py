@@ -137,7 +137,8 @@ FORMS = (
           r"[.!]*", "{parted} up {rest}", "event:break up", is_past=True),
     _form(rf"(?:have )?separated from (?P<rest>my [a-z]+|{NAME})", "separated from {rest}", "event:break up",
           is_past=True),
-    _form(rf"(?P<verb>eat) (?P<what>{MEAT}|{FISH}|{FROM_ANIMALS}) (?P<now>now|again){_TAIL}",
+    _form(rf"(?P<verb>eat) (?P<what>{MEAT}|{FISH}|{FROM_ANIMALS}) (?P<now>now|again)"
+          rf"(?: (?:now|these days|nowadays))?{_TAIL}",
           "{verbs} {what} {now}", "eats"),
     _form(r"(?:was|were|served) in the (?P<rest>(?:royal )?(?:navy|army|air force|marines|merchant navy|military|police"
           r"|fire service|coast guard)(?: .*)?)", "was in the {rest}", "service", is_past=True),

@@ -64,5 +64,10 @@ def make_statement(said: ClauseContext, subject: Subject, *, attribute: str, val
         is_own=subject.is_own,
         is_correction=said.clause.is_correction,
         is_retraction=said.clause.is_retraction,
-        is_change=_CHANGE.search(f"{said.clause.lead} {said.clause.text}") is not None,
+        is_change=says_change(said),
     )
+
+
+def says_change(said: ClauseContext) -> bool:
+    """Return True for "now", "these days" and the like, with which a clause says that something else was so before."""
+    return _CHANGE.search(f"{said.clause.lead} {said.clause.text}") is not None

@@ -20,7 +20,7 @@ from memory.extraction.rules.halves import complete_half
 from memory.extraction.rules.labels import TOPICS
 from memory.extraction.rules.modals import MODALS, read_obligation
 from memory.extraction.rules.nouns import MAX_SUBJECT_WORDS, Noun, read_noun
-from memory.extraction.rules.readings import ClauseContext
+from memory.extraction.rules.readings import ClauseContext, says_change
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER
@@ -394,4 +394,5 @@ def make_thing(said: ClauseContext, noun: Noun, reading: Reading) -> Statement:
         valid_to=date.end if is_ahead and date else None,
         is_correction=said.clause.is_correction,
         is_retraction=said.clause.is_retraction,
+        is_change=says_change(said),
     )

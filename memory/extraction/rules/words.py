@@ -172,6 +172,7 @@ COMMON_CAPITALS = words(
     "Anybody People Nothing Something Everything Anything One Two Three Some Many Most All Both Each Every Another "
     "Other Such Same Here There Now Today Yesterday Tomorrow Tonight Last Next Mom Mum Dad Mommy Daddy Grandma Grandpa "
     "Granny Sir Madam Man Dude Guys Folks Friend Love Dear Honey God Jesus Lord Monday Tuesday Wednesday Thursday "
+    "Mondays Tuesdays Wednesdays Thursdays Fridays Saturdays Sundays "
     "Friday Saturday Sunday January February March April May June July August September October November December "
     "Christmas Easter Thanksgiving Halloween Hanukkah Diwali Ramadan Spring Summer Autumn Fall Winter Internet TV AI "
     "Mr Mrs Ms Dr Prof User Assistant Agent System Bot Human Customer Support Team Admin Lol Haha Bye Goodbye "

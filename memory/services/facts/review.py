@@ -29,7 +29,7 @@ from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, require_found
 from memory.extraction.rules.attributes import contradicts, is_rescheduled, read_meaning
 from memory.extraction.rules.denials import opposites_of
-from memory.extraction.rules.endings import ends_plan
+from memory.extraction.rules.moves import outdates
 from memory.identity import digest_parts, normalize_claim
 from memory.models import Certainty, Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
 from memory.models.facts import ValidFromSource
@@ -162,7 +162,7 @@ def has_same_attribute(draft: FactDraft, fact: Fact) -> bool:
     reading = read_meaning(draft.claim)
     known = read_meaning(fact.text)
     is_same = bool(reading.key and reading.key == known.key)
-    is_ended = contradicts(reading, known) or ends_plan(draft.claim, fact.text)
+    is_ended = contradicts(reading, known) or outdates(draft.claim, fact.text)
     return is_same or is_ended or normalize_claim(fact.text) in opposites_of(draft.claim)
 
 

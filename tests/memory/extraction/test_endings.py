@@ -232,6 +232,7 @@ def test_what_is_cancelled_ends_a_plan_that_was_corrected_before() -> None:
         ("The user owes Petra 200 euros", "I paid Petra back."),
         ("The user owes Petra 200 euros", "I paid Petra the 200 euros back."),
         ("The user is vegetarian", "I've started eating meat again."),
+        ("The user is vegetarian", "By the way I eat fish again these days, the doctor talked me into it."),
         ("The user is vegetarian", "Confession: I eat meat again, the doctor wanted my iron up."),
         (
             "The user asks to always answer in bullet points",
@@ -261,6 +262,8 @@ def test_what_is_over_ends_a_claim_that_is_known(known: str, text: str) -> None:
         ("The user owes Petra 200 euros", "I paid Tom back."),
         ("Petra owes the user 200 euros", "I paid Petra back."),
         ("The user is vegetarian", "I've started eating fruit again."),
+        ("The user is vegetarian", "My sister eats fish again these days."),
+        ("The user is pescatarian", "I eat fish again these days."),
         ("The user asks to use bullet points", "Drop the table."),
         ("The user asks for no emojis in commit messages", "Emojis are fine after all."),
         ("The user asks not to use emojis", "The bullets are fine now."),
@@ -277,3 +280,159 @@ def test_a_death_ends_that_somebody_has_an_animal_of_that_name() -> None:
     known = ["The user's cat is Pim", "The user has a cat called Pim", "The user has a cat called Tom"]
 
     assert said("Pim died on Sunday.", known=known).facts[0].contradicts == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "claim"),
+    [
+        ("I have a dog.", "I don't have a dog any more.", "The user no longer has a dog"),
+        ("I have a dog.", "We don't have a dog any longer, sadly.", "The user does not have a dog anymore"),
+        ("I work at Acme.", "I don't work at Acme any more.", "The user no longer works at Acme"),
+        ("I'm allergic to nuts.", "I'm not allergic to nuts any more.", "The user is no longer allergic to nuts"),
+        (
+            "My sister lives in Leeds.",
+            "My sister doesn't live in Leeds any more.",
+            "The user's sister no longer lives in Leeds",
+        ),
+    ],
+)
+def test_any_more_at_the_end_of_a_denial_says_that_it_was_so(first: str, second: str, claim: str) -> None:
+    facts = said(second, known=claims(first)).facts
+
+    assert [(fact.claim, fact.contradicts) for fact in facts] == [(claim, (1,))]
+
+
+@pytest.mark.parametrize(
+    "text", ["I don't want any more.", "I can't have any more dairy.", "I don't have any more dogs."]
+)
+def test_any_more_of_something_ends_nothing(text: str) -> None:
+    known = ["The user wants a dog", "The user has a dog", "The user can have dairy"]
+
+    assert not [fact for fact in said(text, known=known).facts if fact.contradicts]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The user goes to pilates on Fridays", "I don't go to pilates any more."),
+        ("The user goes to the gym on Mondays", "I don't go to the gym any more."),
+        ("The user lifts in the mornings", "I don't lift any more."),
+        ("The user lifts in the mornings", "I had to stop lifting, doctor's orders."),
+        ("The user has pilates on Fridays at 6", "I quit pilates."),
+        ("The user has pilates on Fridays at 6", "I've dropped pilates because of the knee."),
+        ("The user has pilates on Fridays at 6", "I gave up pilates last week."),
+        (
+            "The user is doing Spanish on Duolingo, day 41 of their streak",
+            "I've dropped Spanish, it's all Japanese.",
+        ),
+        ("The user has a dog called Rex", "I don't have the dog any more."),
+        ("The user drives an old Volvo estate", "I handed over the keys of the Volvo to a nice couple from Hull."),
+        ("The user drives an old Volvo estate, 230,000 miles on the clock", "I finally got rid of the Volvo."),
+        ("The user has got Adobe Creative Cloud on a yearly plan, costs a fortune", "I let the Adobe thing run out."),
+        ("The user is allergic to peanuts", "My peanut allergy is gone."),
+        ("The user is allergic to cats", "I've outgrown my cat allergy."),
+        ("Jonas has speech therapy on Tuesdays", "Jonas' speech therapy is over."),
+        ("Jonas has speech therapy on Tuesdays", "jonas's speech therapy is finished now"),
+        ("The user plays in a band on Thursdays", "I quit the band."),
+        ("The user looks after the club's books with Tom", "I passed the club's books on to Sheila."),
+        ("The user tutors Felix every Wednesday", "I don't tutor Felix any more."),
+    ],
+)
+def test_what_somebody_quits_ends_what_they_did_or_had(known: str, text: str) -> None:
+    assert [fact.contradicts for fact in said(text, known=[known]).facts if fact.contradicts] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The user has a dog", "My sister doesn't have a dog any more."),
+        ("The user has a dog and a cat", "I gave up the cat."),
+        ("The user has a dog, a cat and a hamster", "I gave away the dog."),
+        ("The user has a phone contract with Telekom", "I dropped my phone."),
+        ("The user has a new phone", "I dropped my phone."),
+        ("The user has a car", "I stopped the car."),
+        ("The user has a pilates instructor from Rome", "I quit pilates."),
+        ("The user drinks coffee in the mornings", "I stopped drinking coffee after lunch."),
+        ("The user drinks coffee in the mornings", "I gave up coffee for Lent."),
+        ("The user goes to the gym on Mondays", "I don't go to the gym on Sundays any more."),
+        ("The user goes to pilates on Fridays", "I quit pilates for today."),
+        ("The user has pilates on Fridays", "I might drop pilates."),
+        ("The user has pilates on Fridays", "I'm thinking of quitting pilates."),
+        ("The user has pilates on Fridays", "My sister quit pilates."),
+        ("The user has pilates on Fridays", "I quit smoking."),
+        ("The user lifts in the mornings", "I had to stop running."),
+        ("The user lifts in the mornings", "I don't lift today."),
+        ("The user plays the violin", "I no longer play the piano."),
+        ("The user is allergic to peanuts", "My cat allergy is gone."),
+        ("Jonas has speech therapy on Tuesdays", "Mila's speech therapy is over."),
+        ("Jonas has speech therapy on Tuesdays", "Jonas' swim class is over."),
+        ("Jonas has swim class on Tuesdays", "Jonas' swim class is over for today."),
+        ("The user drives an old Volvo", "I sold my bike."),
+    ],
+)
+def test_what_somebody_quits_leaves_all_else(known: str, text: str) -> None:
+    assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "claim"),
+    [
+        ("Closing is 4 December 2023", "closing slipped to dec 11", "Closing was moved to 11 December 2023"),
+        (
+            "Standup is at 9:30 every day",
+            "They've pushed our standup to ten fifteen.",
+            "Standup was moved to ten fifteen",
+        ),
+        ("The user's operation is on 8 June 2023", "Op has been put off, too much flu.", "The user's op was put off"),
+        ("Mila has swim class on Wednesdays at 4", "swim class got moved", "Mila's swim class was moved"),
+        (
+            "Mila has swim class on Wednesdays at 4",
+            "Mila's swim class moved to Fridays at 5.",
+            "Mila's swim class moved to Fridays at 5",
+        ),
+        (
+            "The dentist is on 10 June 2023 at 9",
+            "The dentist appointment was moved to 15 June.",
+            "The dentist appointment was moved to 15 June 2023",
+        ),
+        ("The user plays skat every Friday", "We play skat on Tuesdays now.", "The user plays skat on Tuesdays"),
+        (
+            "Mila has swim class on Wednesdays at 4",
+            "Mila has swim class on Fridays at 5 now.",
+            "Mila has swim class on Fridays at 5",
+        ),
+        (
+            "The user's supervisor is Professor Lindqvist",
+            "My supervisor is Dr Okafor now.",
+            "The user's supervisor is Dr Okafor",
+        ),
+        (
+            "The user takes 5 mg of Ramipril in the morning",
+            "The doctor upped my Ramipril to 10 mg.",
+            "The user is on 10 mg of Ramipril",
+        ),
+    ],
+)
+def test_what_was_moved_or_is_otherwise_now_ends_the_former_value(known: str, text: str, claim: str) -> None:
+    facts = said(text, known=[known]).facts
+
+    assert [(fact.claim, fact.contradicts) for fact in facts if fact.contradicts] == [(claim, (1,))]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("Closing is 4 December 2023", "My sister moved to Leeds."),
+        ("Closing is 4 December 2023", "opening slipped to dec 11"),
+        ("Mila has swim class on Wednesdays at 4", "Jonas' swim class moved to Fridays at 5."),
+        ("Mila has swim class on Wednesdays at 4", "Mila's speech therapy moved to Fridays at 5."),
+        ("The user plays skat every Friday", "We play skat on Tuesdays too now."),
+        ("The user plays skat every Friday", "We play chess on Tuesdays now."),
+        ("The user plays skat every Friday", "We play skat on Tuesdays."),
+        ("The user's brother is Tom", "My brother is Ben now in the play."),
+        ("The user takes 5 mg of Ramipril in the morning", "The doctor upped my metformin to 1000 mg."),
+        ("Anna takes 5 mg of Ramipril", "I take 10 mg of Ramipril."),
+    ],
+)
+def test_what_was_moved_or_is_otherwise_now_leaves_all_else(known: str, text: str) -> None:
+    assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]

@@ -283,4 +283,4 @@ def test_what_stands_before_and_with_a_subject_of_its_own_is_no_part_of_the_subj
 
 def test_an_end_that_a_rule_has_read_is_not_said_again() -> None:
     assert open_claims("I don't have a dog any more") == []
-    assert open_claims("I don't lift in the mornings any more") == ["The user does not lift in the mornings any more"]
+    assert open_claims("I don't lift in the mornings any more") == ["The user does not lift in the mornings anymore"]

@@ -190,7 +190,8 @@ def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
 
 
 def outdated(claim: str, statement: str, replacing: str, *others: str, weight: float = 0.9) -> OutdatedFact:
-    return OutdatedFact(*[UUID(int=1)] * 3, TURN_TIME, claim, statement, replacing, weight, others)
+    some = UUID(int=1)
+    return OutdatedFact(some, some, some, TURN_TIME, claim, statement, replacing, weight, others)
 
 
 @pytest.mark.parametrize(
