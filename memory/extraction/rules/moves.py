@@ -77,7 +77,7 @@ _ALSO = re.compile(r"\b(?:also|too|as well|another|additional)\b", re.IGNORECASE
 def outdates(new: str, old: str) -> bool:
     """Return True if a claim ends another one, or tells other days of the same, in words that name the same thing."""
     is_end = ends_plan(new, old) or ends_held(new, old)
-    return is_end or reschedules(new, old) or changes_dose(new, old) or tells_other_days(new, old)
+    return is_end or reschedules(new, old) or changes_dose(new, old) or is_on_other_days(new, old)
 
 
 def reschedules(new: str, old: str) -> bool:
@@ -88,10 +88,10 @@ def reschedules(new: str, old: str) -> bool:
 
 def replaces_routine(new: Statement, old: str) -> bool:
     """Return True if somebody does the same on other days of the week now: "I play skat on Tuesdays now"."""
-    return new.is_change and not _ALSO.search(new.sentence) and tells_other_days(new.claim, old)
+    return new.is_change and not _ALSO.search(new.sentence) and is_on_other_days(new.claim, old)
 
 
-def tells_other_days(new: str, old: str) -> bool:
+def is_on_other_days(new: str, old: str) -> bool:
     """Return True for two claims of one routine on different days of the week: both may hold."""
     ours, theirs = _ROUTINE.fullmatch(new), _ROUTINE.fullmatch(old)
     if ours is None or theirs is None:
