@@ -137,8 +137,15 @@ class FactsQuery(OwnerFields):
     status = serializers.ChoiceField(
         STATUSES,
         required=False,
-        help_text="Limit to this status of today. `ended`: it is over, and no other fact replaced it. Without `as_of` "
-        "and `known_at`, a status other than `active` also finds facts that are not true now.",
+        help_text="Limit to this status of today. `active`: it is believed, and not over. `ended`: it is over, and no "
+        "other fact replaced it. Without `as_of` and `known_at`, a status also finds facts that are not true now, such "
+        "as active ones that begin later.",
+    )
+    temporal = serializers.ChoiceField(
+        Temporal.choices,
+        required=False,
+        help_text="Limit to this tense. `future` without `as_of`, `known_at` and `status` finds all active ones, "
+        "whenever they begin.",
     )
 
 
@@ -221,18 +228,12 @@ def fact_draft_from_body(owner: Owner, body: dict[str, Any]) -> FactDraft:
 
 class FactFilter(RowFilter):
     entity = UUIDFilter(method="filter_entity", label="Limit to facts about this entity.")
-    temporal = ChoiceFilter(choices=Temporal.choices, method="filter_temporal")
     certainty = ChoiceFilter(choices=Certainty.choices)
     conversation_id = TextFilter(method="filter_conversation", label="Limit to facts stated in this conversation.")
     source_turn_id = UUIDFilter(field_name="source_turn_id", label="Limit to facts that this turn states.")
 
     def filter_entity(self, rows: QuerySet[Fact], _name: str, entity_id: UUID) -> QuerySet[Fact]:
         return filter_about_entity(rows, entity_id)
-
-    def filter_temporal(self, rows: QuerySet[Fact], _name: str, temporal: str) -> QuerySet[Fact]:
-        """Compare with the value that was believed at `known_at`, if the query has it."""
-        known = "known_temporal" in rows.query.annotations
-        return rows.filter(**{"known_temporal" if known else "temporal": temporal})
 
     def filter_conversation(self, rows: QuerySet[Fact], _name: str, conversation_id: str) -> QuerySet[Fact]:
         return filter_by_conversation(rows, conversation_id)
@@ -253,13 +254,15 @@ class Facts(VersionedViewSet):
     queryset = Fact.objects.none()
 
     def list(self, request: Request) -> Response:
-        """List facts of the channel and of `_global` that are true, latest first.
+        """List facts of the channel and of `_global` that are true now, or at `as_of`, latest first.
 
+        Facts that begin later are listed by `as_of`, and by `status=active` and `temporal=future` without it.
         With `known_at`, claim, confidence, temporal and times are as they were believed then.
         """
         query = self.query()
-        asked = {name: query.get(name) for name in ("as_of", "known_at", "min_confidence")}
-        rows = list_facts(self.owner(query), **asked, status=query.get("status", ""), now=timezone.now())
+        asked: dict[str, Any] = {name: query.get(name) for name in ("as_of", "known_at", "min_confidence")}
+        asked |= {name: query.get(name, "") for name in ("status", "temporal")}
+        rows = list_facts(self.owner(query), **asked, now=timezone.now())
         return self.respond_page(rows)
 
     def create(self, request: Request) -> Response:
