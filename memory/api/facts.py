@@ -311,7 +311,8 @@ class Facts(VersionedViewSet):
     def destroy(self, request: Request, fact_id: UUID) -> Response:
         """Retract a fact: it is no longer believed, and may be learned again. Its history stays.
 
-        A copy in `_global` that rests on it alone is retracted as well.
+        A copy in `_global` that rests on it alone is retracted as well. What it superseded is believed again, unless
+        something else superseded that too.
         With `erase=true` it is erased for good, with its versions, its copies in other channels, and the kept answers
         and audited texts that quote it. Reject it first if it must not be learned again.
         """
@@ -361,7 +362,8 @@ class FactChanges(VersionedViewSet):
     def reject(self, request: Request, fact_id: UUID) -> Response:
         """Reject a fact: it is no longer believed, nor is the same fact in other channels, and it is not learned again.
 
-        An old fact that is still believed can be rejected too.
+        An old fact that is still believed can be rejected too. What it superseded is believed again, unless something
+        else superseded that too.
         """
         owner = self.owner(self.body())
         return self.write_row(reject_fact, owner, fact_id, expected=self.expected_versions(), now=timezone.now())

@@ -353,3 +353,8 @@ def links_from_facts(facts: Sequence[Fact], *types: str) -> list[Link]:
         account_id=facts[0].account_id, source_id__in=[fact.id for fact in facts], type__in=types
     )
     return list(rows.order_by("id"))
+
+
+def names_about_fact(fact: Fact) -> list[str]:
+    """Return all names of all entities that the fact is about."""
+    return entity_names_by_fact(fact.account_id, [fact.id]).get(fact.id, [])
