@@ -137,8 +137,15 @@ class FactsQuery(OwnerFields):
     status = serializers.ChoiceField(
         STATUSES,
         required=False,
-        help_text="Limit to this status of today. `ended`: it is over, and no other fact replaced it. Without `as_of` "
-        "and `known_at`, a status other than `active` also finds facts that are not true now.",
+        help_text="Limit to this status of today. `active`: it is believed, and not over. `ended`: it is over, and no "
+        "other fact replaced it. Without `as_of` and `known_at`, a status also finds facts that are not true now, such "
+        "as active ones that begin later.",
+    )
+    temporal = serializers.ChoiceField(
+        Temporal.choices,
+        required=False,
+        help_text="Limit to this tense. `future` without `as_of`, `known_at` and `status` finds all active ones, "
+        "whenever they begin.",
     )
 
 
@@ -221,18 +228,12 @@ def fact_draft_from_body(owner: Owner, body: dict[str, Any]) -> FactDraft:
 
 class FactFilter(RowFilter):
     entity = UUIDFilter(method="filter_entity", label="Limit to facts about this entity.")
-    temporal = ChoiceFilter(choices=Temporal.choices, method="filter_temporal")
     certainty = ChoiceFilter(choices=Certainty.choices)
     conversation_id = TextFilter(method="filter_conversation", label="Limit to facts stated in this conversation.")
     source_turn_id = UUIDFilter(field_name="source_turn_id", label="Limit to facts that this turn states.")
 
     def filter_entity(self, rows: QuerySet[Fact], _name: str, entity_id: UUID) -> QuerySet[Fact]:
         return filter_about_entity(rows, entity_id)
-
-    def filter_temporal(self, rows: QuerySet[Fact], _name: str, temporal: str) -> QuerySet[Fact]:
-        """Compare with the value that was believed at `known_at`, if the query has it."""
-        known = "known_temporal" in rows.query.annotations
-        return rows.filter(**{"known_temporal" if known else "temporal": temporal})
 
     def filter_conversation(self, rows: QuerySet[Fact], _name: str, conversation_id: str) -> QuerySet[Fact]:
         return filter_by_conversation(rows, conversation_id)
@@ -253,13 +254,15 @@ class Facts(VersionedViewSet):
     queryset = Fact.objects.none()
 
     def list(self, request: Request) -> Response:
-        """List facts of the channel and of `_global` that are true, latest first.
+        """List facts of the channel and of `_global` that are true now, or at `as_of`, latest first.
 
+        Facts that begin later are listed by `as_of`, and by `status=active` and `temporal=future` without it.
         With `known_at`, claim, confidence, temporal and times are as they were believed then.
         """
         query = self.query()
-        asked = {name: query.get(name) for name in ("as_of", "known_at", "min_confidence")}
-        rows = list_facts(self.owner(query), **asked, status=query.get("status", ""), now=timezone.now())
+        asked: dict[str, Any] = {name: query.get(name) for name in ("as_of", "known_at", "min_confidence")}
+        asked |= {name: query.get(name, "") for name in ("status", "temporal")}
+        rows = list_facts(self.owner(query), **asked, now=timezone.now())
         return self.respond_page(rows)
 
     def create(self, request: Request) -> Response:
@@ -308,7 +311,8 @@ class Facts(VersionedViewSet):
     def destroy(self, request: Request, fact_id: UUID) -> Response:
         """Retract a fact: it is no longer believed, and may be learned again. Its history stays.
 
-        A copy in `_global` that rests on it alone is retracted as well.
+        A copy in `_global` that rests on it alone is retracted as well. What it superseded is believed again, unless
+        something else superseded that too.
         With `erase=true` it is erased for good, with its versions, its copies in other channels, and the kept answers
         and audited texts that quote it. Reject it first if it must not be learned again.
         """
@@ -358,7 +362,8 @@ class FactChanges(VersionedViewSet):
     def reject(self, request: Request, fact_id: UUID) -> Response:
         """Reject a fact: it is no longer believed, nor is the same fact in other channels, and it is not learned again.
 
-        An old fact that is still believed can be rejected too.
+        An old fact that is still believed can be rejected too. What it superseded is believed again, unless something
+        else superseded that too.
         """
         owner = self.owner(self.body())
         return self.write_row(reject_fact, owner, fact_id, expected=self.expected_versions(), now=timezone.now())

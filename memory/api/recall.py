@@ -117,7 +117,8 @@ class RecallFields(OwnerFields, TimeRangeFields, QueryVectorFields, SnippetOptio
     time_window_hours = FiniteFloat(required=False, min_value=MIN_WINDOW_HOURS, help_text="Limit to so many hours ago.")
     as_of = AwareDateTimeField(
         required=False,
-        help_text="Facts that were true at this time, or will be, as far as is known. Default: now.",
+        help_text="Facts that were true at this time, or will be, as far as is known. Default: now, so that a "
+        "fact is not found before its `valid_from`.",
     )
     known_at = PastDateTimeField(required=False, help_text="Facts as they were believed at this time. Default: now.")
     min_confidence = Fraction(default=0.0, help_text="Least confidence of facts, from 0 to 1.")

@@ -31,7 +31,9 @@ from memory.services.contexts.manage import delete_context, lock_managed_context
 from memory.services.custody.histories import erase_histories_of
 from memory.services.custody.memories import erase_derived
 from memory.services.entities.resolve import holds_memory
+from memory.services.facts.reopen import find_superseded_ids
 from memory.services.facts.store import find_fact
+from memory.services.facts.supersede import retract_fact
 from memory.services.summaries.store import episodes_of_conversation
 from memory_project.redis import AgentMemoryRef, agent_key, client
 
@@ -41,11 +43,17 @@ PATTERN_CHARACTERS = str.maketrans({each: f"\\{each}" for each in "\\*?[]"})
 
 
 def erase_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions, now: datetime) -> Counter[str]:
-    """Erase a fact of any status for good. Raises NotFound, Forbidden as for its correction, StaleVersion."""
+    """Erase a fact of any status for good; what it superseded is believed again, as if it had been retracted.
+
+    Raises NotFound, Forbidden as for its correction, StaleVersion.
+    """
     fact = find_fact(owner, fact_id)
     if owner.agent_id not in ("", fact.agent_id) and not holds_memory(owner, fact):
         raise Forbidden("a fact can be erased only by its holder, by the agent that learned it, or by the account")
     check_version(fact.version, expected)
+    if fact.retracted_at is None and find_superseded_ids(owner.account_id, [fact_id]):
+        # a transaction of its own: erasing locks memories in the order of their ids
+        retract_fact(owner, fact_id, expected=expected, now=now)
     counts = erase_derived(owner, [fact_id], now=now)
     # another call may have erased it meanwhile
     if not counts[Kind.FACT]:

@@ -4,6 +4,7 @@
 - `store`: `visible_facts`, `list_facts`, `find_fact`, `read_visible_history` read; `revise_beliefs` and `end_beliefs`
   write versions; `lock_for_reference` and `lock_for_change` lock what facts refer to.
 - `supersede`: `supersede_fact`, `replace_wrong_fact`, `correct_fact`, `retract_fact`, `reject_fact`.
+- `reopen`: `reopen_superseded` believes again what a retracted, rejected or erased fact superseded.
 - `lock`: `lock_facts`, `lock_fact_with_copies` lock what changes; `copies`: which copies in `_global` follow a change.
 - `contradict`: `find_contradicted` finds what a claim contradicts by subject and attribute; `learn_consistent_fact`
   learns a fact and treats what it contradicts as its caller or the account says.

@@ -27,11 +27,16 @@ def lock_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int =
 
 
 def lock_fact_with_copies(
-    owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime
+    owner: Owner,
+    fact_id: UUID,
+    *,
+    also: Collection[UUID] = (),
+    expected: ExpectedVersions | int = None,
+    now: datetime,
 ) -> tuple[Fact, list[Fact]]:
-    """Lock one fact as `lock_fact` does, and its copies. Returns it with those that follow it."""
+    """Lock one fact as `lock_fact` does, its copies, and others. Returns it with those of the copies that follow it."""
     copy_ids = find_copy_ids(owner.account_id, [fact_id])
-    [fact] = lock_facts(owner, [fact_id], alone=copy_ids, now=now)
+    [fact] = lock_facts(owner, [fact_id], alone={*copy_ids, *also}, now=now)
     check_version(fact.version, frozenset({expected}) if isinstance(expected, int) else expected)
     return fact, find_following_copies([fact], locked=copy_ids)
 

@@ -57,11 +57,12 @@ from memory.services.facts.store import (
     links_from_facts,
     lock_for_change,
     lock_for_reference,
+    names_about_fact,
     revise_beliefs,
     save_facts,
     store_fact_versions,
 )
-from memory.services.facts.supersede import believed_identity, close_fact, drop_said_start, names_about_fact
+from memory.services.facts.supersede import believed_identity, close_fact, drop_said_start
 from memory.services.facts.tombstones import refuse_rejected_claims
 from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import own_vectors, store_memories

@@ -20,7 +20,7 @@ from django.db.models.functions import Greatest, Now
 from django.db.models.query import ModelIterable
 
 from memory.errors import NotFound, Unprocessable
-from memory.models import Entity, Fact, FactVersion, Kind, Link, Memory, Turn
+from memory.models import Entity, Fact, FactVersion, Kind, Link, Memory, Temporal, Turn
 from memory.models.facts import ENDED, true_at
 from memory.owner import Owner
 from memory.services.custody.naming import ERASED
@@ -194,17 +194,25 @@ def list_facts(
     known_at: datetime | None = None,
     min_confidence: float | None = None,
     status: str = "",
+    temporal: str = "",
 ) -> QuerySet[Fact]:
-    """Return `visible_facts` of one status (ENDED is one), or of all statuses.
+    """Return `visible_facts` of one status (ENDED is one) and one temporal, or of all.
 
-    A status other than `active` without `as_of` and `known_at` ignores validity, as hardly any such fact is true now.
-    A fact is `superseded` from where its successor begins (`Fact.status_at`).
+    Without `as_of` and `known_at`, a status ignores when facts were true, as hardly any that is not active is true now.
+    Facts of temporal `future` are active ones then, as most begin later. `Fact.status_at` says what a status means.
     """
-    if status in ("", Fact.Status.ACTIVE) or as_of is not None or known_at is not None:
+    if as_of is not None or known_at is not None or (not status and temporal != Temporal.FUTURE):
         rows = visible_facts(owner, now=now, as_of=as_of, known_at=known_at, min_confidence=min_confidence)
-        return rows.filter(has_status(status, now=now)) if status else rows
-    rows = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
-    return rows.filter(has_status(status, now=now), confidence__gte=min_confidence or 0)
+        rows = rows.filter(has_status(status, now=now)) if status else rows
+    else:
+        rows = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
+        status = status or Fact.Status.ACTIVE
+        rows = rows.filter(has_status(status, now=now), confidence__gte=min_confidence or 0)
+        # one that was wrong all along is replaced today, whenever it was said to end
+        rows = rows.filter(retracted_at=None) if status == Fact.Status.ACTIVE else rows
+    if not temporal:
+        return rows
+    return rows.filter(**{"temporal" if known_at is None else "known_temporal": temporal})
 
 
 def has_status(status: str, *, now: datetime) -> Q:
@@ -345,3 +353,8 @@ def links_from_facts(facts: Sequence[Fact], *types: str) -> list[Link]:
         account_id=facts[0].account_id, source_id__in=[fact.id for fact in facts], type__in=types
     )
     return list(rows.order_by("id"))
+
+
+def names_about_fact(fact: Fact) -> list[str]:
+    """Return all names of all entities that the fact is about."""
+    return entity_names_by_fact(fact.account_id, [fact.id]).get(fact.id, [])

@@ -39,13 +39,14 @@ from memory.services.facts.lock import (
     refuse_inactive,
     refuse_unbelieved,
 )
+from memory.services.facts.reopen import WAS_WRONG, find_superseded_ids, reopen_superseded
 from memory.services.facts.store import (
     COLUMN_OF_FIELD,
     end_beliefs,
-    entity_names_by_fact,
     find_fact,
     find_turn_conversations,
     links_from_facts,
+    names_about_fact,
     next_belief_at,
     revise_beliefs,
     save_facts,
@@ -62,8 +63,6 @@ from memory.services.profiles import forget_preferences
 from memory.services.replaced_evidence import link_replaced_evidence
 
 CORRECTABLE = frozenset({"claim", "confidence", "temporal", "valid_from", "valid_to"})
-WAS_WRONG = {"reason": "correction"}
-"""Properties of a SUPERSEDES link whose old fact was wrong, rather than true until the world changed."""
 
 
 @masks_secrets
@@ -356,20 +355,20 @@ def check_fact_changes(changes: Mapping[str, Any]) -> None:
         raise Unprocessable(f"temporal must be one of {', '.join(Temporal.values)}")
 
 
-def names_about_fact(fact: Fact) -> list[str]:
-    """Return all names of all entities that the fact is about."""
-    return entity_names_by_fact(fact.account_id, [fact.id]).get(fact.id, [])
-
-
 def retract_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime) -> Fact:
-    """End the belief in a fact; it may be learned again. Raises NotFound, Forbidden, StaleVersion, Conflict."""
+    """End the belief in a fact; it may be learned again. What it superseded is believed again (`reopen`).
+
+    Raises NotFound, Forbidden, StaleVersion, Conflict.
+    """
     with transaction.atomic():
-        fact, copies = lock_fact_with_copies(owner, fact_id, expected=expected, now=now)
+        olds = find_superseded_ids(owner.account_id, [fact_id])
+        fact, copies = lock_fact_with_copies(owner, fact_id, also=olds, expected=expected, now=now)
         refuse_unbelieved(fact)
         retracted = [fact, *copies]
         end_beliefs(retracted, status=Fact.Status.RETRACTED, now=now)
+        affected = [each.id for each in retracted] + reopen_superseded(owner, retracted, locked=olds, now=now)
         forget_preferences(owner, retracted, now=now)
-        record_audit(owner, operation="retract", memory_type="semantic", affected_ids=[each.id for each in retracted])
+        record_audit(owner, operation="retract", memory_type="semantic", affected_ids=affected)
     return fact
 
 
@@ -377,7 +376,8 @@ def reject_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions = Non
     """End the belief in a fact for good: a tombstone keeps its holder from learning the claim again.
 
     All equal claims of the holder are rejected with it (`find_equal_claims`): in other channels, copies in `_global`
-    and pending ones. Raises NotFound, Forbidden, StaleVersion, Conflict where the fact is not believed.
+    and pending ones. What they superseded is believed again (`reopen`). Raises NotFound, Forbidden, StaleVersion,
+    Conflict where the fact is not believed.
     """
     with transaction.atomic():
         seen = find_fact(owner, fact_id)
@@ -385,7 +385,8 @@ def reject_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions = Non
         # no extraction may learn it again in another channel before the tombstone is visible
         lock_holder(holder)
         others = find_equal_claims(holder, seen)
-        fact = lock_facts(owner, [fact_id], alone=others, now=now)[0]
+        olds = find_superseded_ids(owner.account_id, [fact_id, *others])
+        fact = lock_facts(owner, [fact_id], alone={*others, *olds}, now=now)[0]
         check_version(fact.version, expected)
         refuse_unbelieved(fact)
         if fact.text != seen.text:
@@ -394,5 +395,6 @@ def reject_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions = Non
         end_beliefs(rejected, status=Fact.Status.REJECTED, now=now)
         forget_preferences(owner, rejected, now=now)
         add_tombstone(holder, fact.text, names_about_fact(fact), now=now)
-        record_audit(owner, operation="reject", memory_type="semantic", affected_ids=[each.id for each in rejected])
+        affected = [each.id for each in rejected] + reopen_superseded(owner, rejected, locked=olds, now=now)
+        record_audit(owner, operation="reject", memory_type="semantic", affected_ids=affected)
     return fact

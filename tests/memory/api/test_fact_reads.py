@@ -36,6 +36,29 @@ def test_a_list_contains_the_facts_that_are_true_now_or_at_a_given_time(api: Ser
     assert listed(api, as_of="2099-01-01T00:00:00Z") == ["will be", "is"]
 
 
+def test_facts_that_begin_later_are_listed_as_active_and_as_future_ones(api: ServiceClient) -> None:
+    learn(api, "is", temporal="future")
+    learn(api, "will be", temporal="future", valid_from="2099-01-01T00:00:00Z")
+    learn(api, "over", temporal="future", valid_to="2020-01-01T00:00:00Z")
+    wrong = learn(api, "wrong", temporal="future", valid_from="2099-01-01T00:00:00Z").json()["id"]
+    act(api, wrong, "reject")
+
+    assert listed(api) == ["is"]
+    assert listed(api, temporal="future") == listed(api, status="active") == ["will be", "is"]
+    assert listed(api, temporal="current") == listed(api, temporal="current", status="active") == []
+    assert listed(api, temporal="future", as_of="2026-01-01T00:00:00Z") == []
+    assert listed(api, temporal="future", status="ended") == ["over"]
+    assert listed(api, temporal="future", min_confidence="0.5") == ["will be", "is"]
+
+
+def test_a_future_fact_that_was_wrong_all_along_is_no_active_one(api: ServiceClient) -> None:
+    old = learn(api, valid_from="2099-01-01T00:00:00Z", valid_to="2099-12-01T00:00:00Z").json()["id"]
+
+    act(api, old, "supersede", claim=MUNICH, valid_from="2098-01-01T00:00:00Z")
+
+    assert listed(api, status="active") == [MUNICH]
+
+
 def test_facts_that_are_over_have_a_status_of_their_own(api: ServiceClient) -> None:
     ended = learn(api, "was", valid_to="2020-01-01T00:00:00Z").json()
     learn(api, "is", valid_to="2999-01-01T00:00:00Z")
@@ -89,7 +112,7 @@ def test_a_fact_that_is_superseded_from_a_later_day_on_is_active_until_then(api:
     found = api.post("/recall", {"agent_id": "assistant", "query": CLAIM, "as_of": timezone.now().isoformat()}).json()
     recalled = {each["id"]: each["status"] for each in found["results"]}
 
-    assert (listed(api, status="active"), listed(api, status="superseded")) == ([CLAIM], [])
+    assert (listed(api, status="active"), listed(api, status="superseded")) == ([MUNICH, CLAIM], [])
     assert api.get(f"/facts/{fact_id}?agent_id=assistant").json()["status"] == "active"
     assert api.get(f"/memories/{fact_id}?agent_id=assistant").json()["status"] == "active"
     assert (listed_status[fact_id], recalled[fact_id]) == ("active", "active")

@@ -1394,7 +1394,7 @@ def list_exports(**fields: Unpack[arguments.ListExports]) -> PageCall[models.Exp
 
 
 def list_facts(**fields: Unpack[arguments.ListFacts]) -> PageCall[models.FactAnswer]:
-    """List facts of the channel and of _global that are true, latest first.
+    """List facts of the channel and of _global that are true now, or at as_of, latest first.
 
     Fields: agent_id, as_of, certainty, channel, conversation_id, cursor, entity, known_at, min_confidence, page_size,
     source_turn_id, status, temporal, user_id.

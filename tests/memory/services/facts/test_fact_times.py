@@ -78,6 +78,10 @@ class NaiveFact:
     status: str = "active"
     beliefs: list[Belief] = field(default_factory=list)
     known_as: tuple[Any, ...] | None = None
+    closed: tuple[Belief, Belief] | None = None
+    """The beliefs before and after a successor ended it."""
+    successors: list["NaiveFact"] = field(default_factory=list)
+    was_wrong: bool = False
 
     @property
     def last(self) -> Belief:
@@ -92,10 +96,23 @@ class NaiveFact:
         self.status, self.known_as = status, None
         self.beliefs[-1] = with_end(self.last, max(at, self.last.recorded))
 
+    @property
+    def is_replaced(self) -> bool:
+        return self.was_wrong or any(each.status in ("active", "superseded") for each in self.successors)
+
+    def reopened_values(self) -> dict[str, Any]:
+        """What of the present belief changes if what its successor ended is undone."""
+        if self.closed is None or self.last.retracted is not None or self.last.ends != self.closed[1].ends:
+            return {}
+        before, after = self.closed
+        is_dropped = before.starts != after.starts and self.last.starts == after.starts
+        return {"ends": before.ends, **({"starts": before.starts, "is_stated": False} if is_dropped else {})}
+
     def believe(self, at: datetime, **changes: Any) -> None:
         at = max(at, self.last.recorded)
         former = self.last
-        self.beliefs[-1] = with_end(former, at)
+        if former.retracted is None:
+            self.beliefs[-1] = with_end(former, at)
         self.beliefs.append(replace(former, recorded=at, retracted=None, **changes).without_late_start())
 
 
@@ -134,7 +151,7 @@ class NaiveModel:
             raise Conflict(fact.status)
         return fact
 
-    def learn(self, draft: dict[str, Any], *, fact_id: UUID, at: datetime, is_stated: bool = True) -> None:
+    def learn(self, draft: dict[str, Any], *, fact_id: UUID, at: datetime, is_stated: bool = True) -> NaiveFact:
         if draft["claim"] in self.rejected:
             raise Conflict("rejected")
         if draft["starts"] is None:
@@ -144,13 +161,14 @@ class NaiveModel:
         if known is None:
             new.known_as = new.sameness
             self.facts.append(new)
-            return
+            return new
         starts = draft["starts"]
         is_earlier = known.last.starts is not None and (starts or at) < known.last.starts
         if draft["confidence"] > known.last.confidence or is_earlier:
             confidence = max(draft["confidence"], known.last.confidence)
             beginning = {"starts": starts, "is_stated": is_stated} if is_earlier else {}
             known.believe(at, confidence=confidence, **beginning)
+        return known
 
     def known(self, sameness: tuple[Any, ...]) -> NaiveFact | None:
         return next((each for each in self.facts if each.known_as == sameness), None)
@@ -173,10 +191,13 @@ class NaiveModel:
             old.end("superseded", at)
         else:
             if old.last.ends is None or old.last.ends > starts:
+                before = old.last
                 old.believe(at, ends=starts)
+                old.closed = before, old.last
             old.status = "superseded"
             self.name(old)
-        self.learn(draft | {"starts": successor_start(draft, starts)}, fact_id=fact_id, at=at)
+        new = self.learn(draft | {"starts": successor_start(draft, starts)}, fact_id=fact_id, at=at)
+        old.successors += [new] * (new is not old)
 
     def replace(self, number: int, draft: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
         old = self.active(number)
@@ -186,7 +207,8 @@ class NaiveModel:
         old.end("superseded", at)
         is_stated = draft["starts"] is not None or old.last.is_stated
         draft = draft | {"starts": successor_start(draft, old.last.starts)}
-        self.learn(draft, fact_id=fact_id, at=at, is_stated=is_stated)
+        new = self.learn(draft, fact_id=fact_id, at=at, is_stated=is_stated)
+        old.was_wrong |= new is not old
 
     def correct(self, number: int, changes: dict[str, Any], *, at: datetime) -> None:
         fact = self.believed(number)
@@ -205,14 +227,30 @@ class NaiveModel:
         self.name(fact)
 
     def retract(self, number: int, *, at: datetime) -> None:
-        self.believed(number).end("retracted", at)
+        fact = self.believed(number)
+        fact.end("retracted", at)
+        self.reopen([fact], at=at)
 
     def reject(self, number: int, *, at: datetime) -> None:
         claim = self.believed(number).last.claim
         self.rejected.add(claim)
-        for fact in self.facts:
-            if fact.last.claim == claim and fact.last.retracted is None:
-                fact.end("rejected", at)
+        rejected = [fact for fact in self.facts if fact.last.claim == claim and fact.last.retracted is None]
+        for fact in rejected:
+            fact.end("rejected", at)
+        self.reopen(rejected, at=at)
+
+    def reopen(self, ended: list[NaiveFact], *, at: datetime) -> None:
+        enders = [id(fact) for fact in ended if not fact.is_replaced]
+        for fact in sorted(self.facts, key=lambda each: each.id):
+            is_theirs = any(id(each) in enders for each in fact.successors)
+            if not is_theirs or fact.status != "superseded" or fact.is_replaced or fact.last.claim in self.rejected:
+                continue
+            belief = replace(fact.last, **fact.reopened_values())
+            again = NaiveFact(id=fact.id, beliefs=[belief])
+            if self.known(again.sameness) in (None, fact):
+                fact.believe(max(at, fact.last.retracted or at), **fact.reopened_values())
+                fact.status = "active"
+                self.name(fact)
 
 
 def successor_start(draft: dict[str, Any], starts: datetime | None) -> datetime | None:
