@@ -215,16 +215,24 @@ def part_about(other: StatementWords, words: StatementWords) -> StatementPart:
 def says_no_more(text: str, claims: Iterable[str]) -> bool:
     """Return True if each clause of a text that states something is, for the better half, in the claims.
 
-    A single statement says no more than what was learned from it, in whatever language the claims are.
+    A remark behind a comma is a part of its clause: "I pay 540 pounds rent, bills included". A single statement says no
+    more than what was learned from it, in whatever language the claims are.
     """
     sentences = _SENTENCE.split(text)[:_MAX_SENTENCES]
     stated = [clauses for clauses in map(_clauses, sentences) if clauses]
     known = frozenset(stem for claim in claims for stem in _stems(read_words(claim).content))
     clauses = [clause for each in stated for clause in each]
-    is_other_language = known.isdisjoint(stem for clause in clauses for stem in clause)
-    if len(stated) <= 1 and (len(clauses) <= 1 or is_other_language):
+    is_other_language = known.isdisjoint(stem for clause in clauses for part in clause for stem in part)
+    if len(stated) <= 1 and (sum(map(len, clauses)) <= 1 or is_other_language):
         return True
-    return all(2 * len(each & known) >= len(each) for each in clauses)
+    return all(_is_known(clause, known) for clause in clauses)
+
+
+def _is_known(parts: Sequence[frozenset[str]], known: frozenset[str]) -> bool:
+    """Return True if half of each part of a clause is known, or more than half of all of it and all numbers."""
+    every = frozenset().union(*parts)
+    is_remark = 2 * len(every & known) > len(every) and all(stem.isalpha() for stem in every - known)
+    return is_remark or all(2 * len(part & known) >= len(part) for part in parts)
 
 
 def says_of_others(words: StatementWords, other: StatementWords) -> bool:
@@ -247,15 +255,21 @@ def says_of_others(words: StatementWords, other: StatementWords) -> bool:
     return is_shared and is_of_others
 
 
-def _clauses(sentence: str) -> list[frozenset[str]]:
-    """Return the stems of the clauses that state something and ask nothing; after "and", one word does."""
+def _clauses(sentence: str) -> list[list[frozenset[str]]]:
+    """Return the clauses that state something and ask nothing, each as the stems of its parts between commas.
+
+    A clause has two words of content at least; after "and", one does.
+    """
     found = []
     for number, joined in enumerate(_JOINED.split(sentence)):
+        parts = []
         for place, piece in enumerate(joined.split(", ")):
             least = 1 if number and not place else MIN_STATED
             stems = _stems(_content_words(piece))
             if len(stems) >= least and "?" not in piece:
-                found.append(stems)
+                parts.append(stems)
+        if parts:
+            found.append(parts)
     return found
 
 

@@ -21,6 +21,10 @@ CLAIM = "The user's address is 12 Rose Street"
         ("I'm vegan, and pregnant.", "The user is vegan", False),
         ("My address is 12 Rose Street and the key is under the pot, but what about you?", CLAIM, False),
         ("My address is 12 Rose Street, and yours?", CLAIM, True),
+        ("I pay 540 pounds rent, bills included.", "The user pays 540 pounds rent", True),
+        ("I pay 540 pounds rent, and bills on top.", "The user pays 540 pounds rent", False),
+        ("I pay 540 pounds a month in rent, 35 for water.", "The user pays 540 pounds a month in rent", False),
+        ("I live in Porto, my sister in Braga.", "The user lives in Porto", False),
         ("I work at Brightwave. Parking there is really horrible.", "The user works at Brightwave", False),
     ],
 )
