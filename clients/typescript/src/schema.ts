@@ -1185,7 +1185,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List facts of the channel and of _global that are true, latest first */
+        /** List facts of the channel and of _global that are true now, or at as_of, latest first */
         get: operations["list_facts"];
         put?: never;
         /** Store a fact: 201 for a new one, 200 for one that is believed already */
@@ -3001,7 +3001,7 @@ export interface components {
             time_window_hours?: number;
             /**
              * Format: date-time
-             * @description Facts that were true at this time, or will be, as far as is known. Default: now.
+             * @description Facts that were true at this time, or will be, as far as is known. Default: now, so that a fact is not found before its `valid_from`.
              */
             as_of?: string;
             /**
@@ -7317,7 +7317,7 @@ export interface components {
             time_window_hours?: number;
             /**
              * Format: date-time
-             * @description Facts that were true at this time, or will be, as far as is known. Default: now.
+             * @description Facts that were true at this time, or will be, as far as is known. Default: now, so that a fact is not found before its `valid_from`.
              */
             as_of?: string;
             /**
@@ -12298,7 +12298,7 @@ export interface operations {
                 /** @description Limit to facts that this turn states. */
                 source_turn_id?: string;
                 /**
-                 * @description Limit to this status of today. `ended`: it is over, and no other fact replaced it. Without `as_of` and `known_at`, a status other than `active` also finds facts that are not true now.
+                 * @description Limit to this status of today. `active`: it is believed, and not over. `ended`: it is over, and no other fact replaced it. Without `as_of` and `known_at`, a status also finds facts that are not true now, such as active ones that begin later.
                  *
                  *     * `active`: It is believed.
                  *     * `pending`: Staff decide whether it is believed.
@@ -12309,11 +12309,13 @@ export interface operations {
                  */
                 status?: "active" | "pending" | "superseded" | "retracted" | "rejected" | "ended";
                 /**
-                 * @description * `current`: True now.
-                 *     * `future`: Planned.
+                 * @description Limit to this tense. `future` without `as_of`, `known_at` and `status` finds all active ones, whenever they begin.
+                 *
+                 *     * `current`: True now.
                  *     * `past`: True before.
+                 *     * `future`: Planned.
                  */
-                temporal?: "current" | "future" | "past";
+                temporal?: "current" | "past" | "future";
                 /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
                 user_id?: string;
             };
