@@ -101,7 +101,7 @@ class NaiveFact:
         return self.was_wrong or any(each.status in ("active", "superseded") for each in self.successors)
 
     def reopened_values(self) -> dict[str, Any]:
-        """What of the present belief changes if what its successor ended is undone."""
+        """Return the changes of the present belief if the end that its successor made is undone."""
         if self.closed is None or self.last.retracted is not None or self.last.ends != self.closed[1].ends:
             return {}
         before, after = self.closed

@@ -1,4 +1,4 @@
-"""What a fact superseded is believed again once that fact is retracted, rejected or erased."""
+"""Facts are believed again once their successor is retracted, rejected or erased."""
 
 from dataclasses import replace
 from datetime import datetime
