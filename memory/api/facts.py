@@ -295,8 +295,8 @@ class Facts(VersionedViewSet):
         """Correct a fact that was wrong: the new values hold for all time, and the old ones are kept as a version.
 
         A copy in `_global` that rests on it alone is corrected as well.
-        If the world changed instead, supersede the fact. 409 for a fact that is no longer believed, and for a claim
-        that another fact makes.
+        If the world changed instead, supersede the fact. 409 for a fact that is no longer believed, for a claim that
+        another fact makes, and for a superseded fact that would have no end.
         """
         body = self.body()
         owner, expected = self.owner(body), self.expected_versions()
