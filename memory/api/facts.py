@@ -227,13 +227,15 @@ def fact_draft_from_body(owner: Owner, body: dict[str, Any]) -> FactDraft:
 
 
 class FactFilter(RowFilter):
-    entity = UUIDFilter(method="filter_entity", label="Limit to facts about this entity.")
+    entity = UUIDFilter(
+        method="filter_entity", label="Limit to facts about this entity, or about the one that it was merged into."
+    )
     certainty = ChoiceFilter(choices=Certainty.choices)
     conversation_id = TextFilter(method="filter_conversation", label="Limit to facts stated in this conversation.")
     source_turn_id = UUIDFilter(field_name="source_turn_id", label="Limit to facts that this turn states.")
 
     def filter_entity(self, rows: QuerySet[Fact], _name: str, entity_id: UUID) -> QuerySet[Fact]:
-        return filter_about_entity(rows, entity_id)
+        return filter_about_entity(rows, self.request.auth.account_id, entity_id)
 
     def filter_conversation(self, rows: QuerySet[Fact], _name: str, conversation_id: str) -> QuerySet[Fact]:
         return filter_by_conversation(rows, conversation_id)

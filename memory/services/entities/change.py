@@ -36,7 +36,7 @@ from memory.services.entities.store import (
     distinct_names,
     entity_state,
     entity_text,
-    find_entity,
+    find_live_or_merged_entity,
     is_live_entity,
     lock_entity_rows,
     lock_entity_rows_exclusively,
@@ -105,10 +105,15 @@ def lock_own_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
 
 
 def find_own_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
-    """Return an entity that the owner may change. Raises NotFound, Forbidden for one that it may only read."""
-    found = find_entity(owner, entity_id, now=now)
+    """Return an entity that the owner may change.
+
+    Raises NotFound, Forbidden for one that it may only read, Conflict for one that was merged into another.
+    """
+    found = find_live_or_merged_entity(owner, entity_id, now=now)
     if not holds_memory(owner, found):
         raise Forbidden("an entity can be changed only by its holder (its user, or its agent) or by the account")
+    if found.merged_into_id is not None:
+        raise Conflict(f"the entity was merged into {found.merged_into_id}: use that one, or split it first")
     return found
 
 

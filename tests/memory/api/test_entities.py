@@ -231,6 +231,23 @@ def test_two_entities_are_merged_and_split_again(api: ServiceClient) -> None:
     assert names(api.get("/entities")) == ["Anita", "Ana Lima"]
 
 
+def test_the_id_of_a_merged_entity_leads_to_the_survivor(api: ServiceClient) -> None:
+    survivor, loser, other = id_of(api), id_of(api, "Anita"), id_of(api, "Bo")
+    for name, entity_id in (("Anita", loser), ("Bo", other)):
+        api.post("/facts", {"agent_id": "assistant", "claim": f"{name} is tall.", "entities": [entity_id]})
+    act(api, survivor, "merge", **{"from": loser})
+
+    facts = [api.get(f"/facts?agent_id=assistant&entity={each}").json()["results"] for each in (survivor, loser, other)]
+    changed = api.patch(f"/entities/{loser}", {"agent_id": "assistant", "description": "x"})
+    deleted = api.delete(f"/entities/{loser}?agent_id=assistant")
+
+    assert [[fact["claim"] for fact in each] for each in facts] == [["Anita is tall."]] * 2 + [["Bo is tall."]]
+    assert [(answer.status_code, survivor in answer.json()["detail"]) for answer in (changed, deleted)] == [
+        (409, True)
+    ] * 2
+    assert api.patch(f"/entities/{loser}", {"agent_id": "other", "description": "x"}).status_code == 404
+
+
 def test_a_merge_repeated_with_one_idempotency_key_gets_the_same_response(api: ServiceClient) -> None:
     survivor, body = id_of(api), {"agent_id": "assistant", "from": id_of(api, "Anita")}
 
