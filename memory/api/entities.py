@@ -58,6 +58,11 @@ class EntityChange(OwnerFields):
     name = NonBlankText(
         required=False, max_length=MAX_ENTITY_NAME_CHARACTERS, help_text="Name that the entity is best known by."
     )
+    type = NonBlankText(
+        required=False,
+        max_length=MAX_ENTITY_TYPE_CHARACTERS,
+        help_text="Any word in any case, such as person or place.",
+    )
     aliases = BoundedList(
         child=NonBlankText(max_length=MAX_ENTITY_NAME_CHARACTERS),
         max_length=MAX_ALIASES,
@@ -172,7 +177,8 @@ class Entities(OwnerViewSet):
     def partial_update(self, request: Request, entity_id: UUID) -> Response:
         """Change the given fields.
 
-        403 for another user's or agent's entity, 409 for the name of another entity, and for an entity that was merged.
+        403 for another user's or agent's entity, 409 for a name of another entity of its type, and for an entity that
+        was merged.
         """
         body, now = self.body(), timezone.now()
         owner, changes = self.owner(body), EntityChanges(**draft_fields(EntityChanges, body))

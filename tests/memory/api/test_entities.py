@@ -199,7 +199,8 @@ def test_changing_an_entity_returns_the_changed_entity(api: ServiceClient) -> No
         ({"name": ""}, 400),
         ({"name": "x" * 501}, 400),
         ({"aliases": None}, 400),
-        ({"type": "place"}, 400),
+        ({"type": ""}, 400),
+        ({"type": "place", "name": "Acme"}, 409),
         ({"salience": -1}, 400),
         ({"name": "bo"}, 409),
         ({"aliases": ["BO"]}, 409),
@@ -211,6 +212,7 @@ def test_changing_an_entity_returns_the_changed_entity(api: ServiceClient) -> No
 def test_an_invalid_change_of_an_entity_is_refused(api: ServiceClient, changes: dict[str, Any], status: int) -> None:
     entity_id = id_of(api)
     upsert(api, "Bo")
+    upsert(api, "Acme", type="place")
 
     answer = api.patch(f"/entities/{entity_id}", {"agent_id": "assistant", "description": "x", **changes})
 
@@ -290,6 +292,15 @@ def test_only_different_entities_of_one_type_and_owner_can_be_merged(api: Servic
     answers = [api.post(f"/entities/{entity_id}/merge", {"from": other}) for other in others]
 
     assert [answer.status_code for answer in answers] == [422, 422, 422]
+
+
+def test_an_entity_that_got_the_type_of_another_can_be_merged_into_it(api: ServiceClient) -> None:
+    corp, twin = id_of(api, "Nova Corp", type="org"), id_of(api, "Nova Corporation", type="company")
+
+    changed = api.patch(f"/entities/{twin}", {"agent_id": "assistant", "type": "Org"})
+
+    assert (changed.status_code, changed.json()["type"], changed.json()["version"]) == (200, "org", 2)
+    assert act(api, corp, "merge", **{"from": twin}).json()["aliases"] == ["Nova Corporation"]
 
 
 def test_a_deleted_entity_is_gone(api: ServiceClient) -> None:
