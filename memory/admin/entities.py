@@ -131,9 +131,8 @@ class EntityAdmin(MeaningSearchAdmin):
     def correct_in_service(
         self, owner: Owner, memory_id: UUID, changes: dict[str, Any], *, version: int, now: datetime
     ) -> None:
-        type_, embedded = changes.pop("type", None), NOT_YET_EMBEDDED
         own = EntityChanges(**changes)
-        correct_entity(owner, memory_id, changes=own, type=type_, version=version, embedded=embedded, now=now)
+        correct_entity(owner, memory_id, changes=own, version=version, embedded=NOT_YET_EMBEDDED, now=now)
 
     def remove_row(self, owner: Owner, row: Any) -> None:
         now = datetime.now(UTC)

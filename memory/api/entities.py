@@ -58,6 +58,11 @@ class EntityChange(OwnerFields):
     name = NonBlankText(
         required=False, max_length=MAX_ENTITY_NAME_CHARACTERS, help_text="Name that the entity is best known by."
     )
+    type = NonBlankText(
+        required=False,
+        max_length=MAX_ENTITY_TYPE_CHARACTERS,
+        help_text="Any word in any case, such as person or place.",
+    )
     aliases = BoundedList(
         child=NonBlankText(max_length=MAX_ENTITY_NAME_CHARACTERS),
         max_length=MAX_ALIASES,
@@ -170,7 +175,11 @@ class Entities(OwnerViewSet):
         return self.respond(find_live_or_merged_entity(self.owner(self.query()), entity_id, now=timezone.now()))
 
     def partial_update(self, request: Request, entity_id: UUID) -> Response:
-        """Change the given fields. 403 for another user's or agent's entity, 409 for the name of another entity."""
+        """Change the given fields.
+
+        403 for another user's or agent's entity, 409 for a name of another entity of its type, and for an entity that
+        was merged.
+        """
         body, now = self.body(), timezone.now()
         owner, changes = self.owner(body), EntityChanges(**draft_fields(EntityChanges, body))
         embedded = embed_texts([changes.text_after(find_own_entity(owner, entity_id, now=now))])
@@ -179,7 +188,7 @@ class Entities(OwnerViewSet):
     def destroy(self, request: Request, entity_id: UUID) -> Response:
         """Delete an entity for good, with its names, its links and what was merged into it. Facts stay.
 
-        403 for another user's or agent's entity.
+        403 for another user's or agent's entity, 409 for one that was merged.
         """
         remove_entity(self.owner(self.query()), entity_id, now=timezone.now())
         return Response(status=204)

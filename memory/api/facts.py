@@ -227,13 +227,15 @@ def fact_draft_from_body(owner: Owner, body: dict[str, Any]) -> FactDraft:
 
 
 class FactFilter(RowFilter):
-    entity = UUIDFilter(method="filter_entity", label="Limit to facts about this entity.")
+    entity = UUIDFilter(
+        method="filter_entity", label="Limit to facts about this entity, or about the one that it was merged into."
+    )
     certainty = ChoiceFilter(choices=Certainty.choices)
     conversation_id = TextFilter(method="filter_conversation", label="Limit to facts stated in this conversation.")
     source_turn_id = UUIDFilter(field_name="source_turn_id", label="Limit to facts that this turn states.")
 
     def filter_entity(self, rows: QuerySet[Fact], _name: str, entity_id: UUID) -> QuerySet[Fact]:
-        return filter_about_entity(rows, entity_id)
+        return filter_about_entity(rows, self.request.auth.account_id, entity_id)
 
     def filter_conversation(self, rows: QuerySet[Fact], _name: str, conversation_id: str) -> QuerySet[Fact]:
         return filter_by_conversation(rows, conversation_id)
@@ -295,8 +297,8 @@ class Facts(VersionedViewSet):
         """Correct a fact that was wrong: the new values hold for all time, and the old ones are kept as a version.
 
         A copy in `_global` that rests on it alone is corrected as well.
-        If the world changed instead, supersede the fact. 409 for a fact that is no longer believed, and for a claim
-        that another fact makes.
+        If the world changed instead, supersede the fact. 409 for a fact that is no longer believed, for a claim that
+        another fact makes, and for a superseded fact that would have no end.
         """
         body = self.body()
         owner, expected = self.owner(body), self.expected_versions()

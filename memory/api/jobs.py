@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from memory import conf
 from memory.api.filters import RowFilter, TextFilter
+from memory.api.keyed_memories import DEPRECATED_SINCE
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.maintenance import CURRENT_NAMES, JOBS, find_job
@@ -110,6 +111,15 @@ class Jobs(OwnerViewSet):
             return self.respond(run)
 
         return self.write_once(write)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
+        """Say in answers under a former name of a job that it is deprecated, and which path to use."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        name = self.kwargs.get("name", "")
+        if (current := CURRENT_NAMES.get(name, name)) != name:
+            path = request.get_full_path().replace(f"/jobs/{name}/", f"/jobs/{current}/", 1)
+            final["Deprecation"], final["Link"] = DEPRECATED_SINCE, f'<{path}>; rel="successor-version"'
+        return final
 
     def runs(self) -> QuerySet[JobRun]:
         runs = JobRun.objects.filter(account_id=self.credential.account_id)

@@ -82,7 +82,7 @@ class TiersAnswer(AnswerSerializer):
 
 
 DEPRECATED_SINCE = "@1795392000"
-"""The day on which the path of keyed values moved, 2026-11-23, as seconds since 1970."""
+"""The day on which the path of keyed values moved and jobs were renamed, 2026-11-23, as seconds since 1970."""
 
 
 class KeyedMemories(OwnerViewSet):

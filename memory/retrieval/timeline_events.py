@@ -85,7 +85,10 @@ def describe_invocation(row: ToolInvocation) -> str:
 
 
 def read_pool_events(owner: Owner, filters: TimelineFilter, **page: Any) -> list[TimelineItem]:
-    """Return changes of pools that the owner may read; for the account itself, also of pools that were deleted."""
+    """Return changes of pools that the owner may read; for the account itself, also of pools that were deleted.
+
+    With a user, an agent gets only those that it made itself or that the account made: they belong to no user.
+    """
     if owner.limited_to_user or filters.conversation_id:
         # pools belong to no user and no conversation
         return []
@@ -94,6 +97,9 @@ def read_pool_events(owner: Owner, filters: TimelineFilter, **page: Any) -> list
     if owner.agent_id:
         readable = pools.annotate(row_id=Cast("id", TextField())).values("row_id")
         rows = rows.filter(affected_ids__0__in=readable)
+    if owner.agent_id and owner.user_id:
+        # as of memories of no user
+        rows = rows.filter(agent_id__in=("", owner.agent_id))
     if filters.channel:
         rows = rows.filter(source_channel=filters.channel)
     entries = list(page_of(of_user(rows, owner), filters, **page))

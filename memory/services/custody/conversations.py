@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from ledger.journal import flush_everything
 from ledger.models import Injection
@@ -65,7 +66,8 @@ def erase_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> 
     """
     conversation = begin_erasing(owner, conversation_id)
     whole = Owner(account_id=owner.account_id, actor=owner.actor)
-    counts: Counter[str] = Counter()
+    # the database deletes them with the conversation
+    counts = Counter({model._meta.db_table: rows.count() for model, rows in records_of(conversation)})
     held = held_memories(owner.account_id, conversation_id)
     strategies = list(strategies_of(conversation))
     while ids := list(held.order_by("id").values_list("id", flat=True)[:BATCH_ROWS]):
@@ -88,9 +90,15 @@ def erase_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> 
 def rows_of(conversation: Conversation) -> Iterator[UUID]:
     """Yield the ids of a conversation and of its rows that are no memories."""
     yield conversation.id
+    for _, rows in records_of(conversation):
+        yield from rows.values_list("id", flat=True)
+
+
+def records_of(conversation: Conversation) -> Iterator[tuple[type[Model], QuerySet[Any]]]:
+    """Yield the tables whose rows belong to a conversation and are no memories, each with its rows."""
     for model in (Participant, TurnRecord, ToolInvocation):
         rows = model._default_manager.filter(account_id=conversation.account_id)
-        yield from rows.filter(conversation_id=conversation.conversation_id).values_list("id", flat=True)
+        yield model, rows.filter(conversation_id=conversation.conversation_id)
 
 
 def held_memories(account_id: UUID, conversation_id: str) -> QuerySet[Memory]:

@@ -1,6 +1,6 @@
 """Changing, correcting and deleting entities, for their holder, for the account and for staff.
 
-Staff may also give an entity another type, under which its names get new identities. The end of the module holds the
+Under another type, the names of an entity get new identities. The end of the module holds the
 hooks for marking and deleting entities like any other memory: those that were merged into them go with them.
 """
 
@@ -36,7 +36,7 @@ from memory.services.entities.store import (
     distinct_names,
     entity_state,
     entity_text,
-    find_entity,
+    find_live_or_merged_entity,
     is_live_entity,
     lock_entity_rows,
     lock_entity_rows_exclusively,
@@ -57,6 +57,7 @@ class EntityChanges:
     description: str | None = None
     properties: dict[str, Any] | None = None
     salience: float | None = None
+    type: str | None = None
 
     def names_after(self, entity: Entity) -> list[str]:
         """Return the entity's name and aliases after the change. Raises Unprocessable."""
@@ -80,11 +81,14 @@ def change_entity(
     """Give an entity new values. Names that it no longer has are free for others.
 
     Embed `changes.text_after` first, outside transactions. Raises NotFound, Forbidden for another holder's entity,
-    Conflict for names of another entity, Unprocessable.
+    Conflict for names of another entity, also under a new type, Unprocessable.
     """
     check_salience(changes.salience)
     with transaction.atomic():
         entity = lock_own_entity(owner, entity_id, now=now)
+        if changes.type is not None and normalize_type(changes.type) != entity.type:
+            retype_entity(owner, entity, normalize_type(changes.type), now=now)
+            entity = lock_own_entity(owner, entity_id, now=now)
         states = {entity.id: entity_state(entity)}
         name, *aliases = changes.names_after(entity)
         rename_entity(entity, [name, *aliases])
@@ -105,10 +109,15 @@ def lock_own_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
 
 
 def find_own_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
-    """Return an entity that the owner may change. Raises NotFound, Forbidden for one that it may only read."""
-    found = find_entity(owner, entity_id, now=now)
+    """Return an entity that the owner may change.
+
+    Raises NotFound, Forbidden for one that it may only read, Conflict for one that was merged into another.
+    """
+    found = find_live_or_merged_entity(owner, entity_id, now=now)
     if not holds_memory(owner, found):
         raise Forbidden("an entity can be changed only by its holder (its user, or its agent) or by the account")
+    if found.merged_into_id is not None:
+        raise Conflict(f"the entity was merged into {found.merged_into_id}: use that one, or split it first")
     return found
 
 
@@ -171,20 +180,17 @@ def correct_entity(
     entity_id: UUID,
     *,
     changes: EntityChanges,
-    type: str | None = None,  # noqa: A002 - the documented name of the field
     version: int,
     embedded: EmbeddedTexts,
     now: datetime,
 ) -> Entity:
     """Give an entity new values, for staff; `version` is the one that the caller has seen.
 
-    Raises StaleVersion, and as `change_entity` does; Conflict also for a type in which other entities have its names.
+    Raises StaleVersion, and as `change_entity` does.
     """
     with transaction.atomic():
         entity = lock_own_entity(owner, entity_id, now=now)
         check_version(entity.version, frozenset({version}))
-        if type is not None and normalize_type(type) != entity.type:
-            retype_entity(owner, entity, normalize_type(type), now=now)
         return change_entity(owner, entity_id, changes=changes, embedded=embedded, now=now)
 
 

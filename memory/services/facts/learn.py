@@ -5,9 +5,10 @@ A fact that was merged into another (`duplicates`) is known as that one. Open fa
 normalized claim are equal; for past, planned or ended facts the times count as well, as something may happen twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -140,6 +141,22 @@ def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> No
         raise Unprocessable("valid_from and valid_to need a time zone")
     if valid_from is not None and valid_to is not None and valid_to <= valid_from:
         raise Unprocessable("valid_to must be after valid_from")
+
+
+def check_corrected_times(fact: Fact, columns: Mapping[str, Any]) -> None:
+    """Raise Unprocessable if a fact would end before it begins, be it when it was said.
+
+    Raises Conflict if a superseded fact would have no end: it would hold beside the fact that replaced it.
+    """
+    valid_from, valid_to = (columns.get(name, getattr(fact, name)) for name in ("valid_from", "valid_to"))
+    if fact.status == Fact.Status.SUPERSEDED and "valid_to" in columns and valid_to is None:
+        raise Conflict("the fact is superseded and needs an end: reject or retract the fact that replaced it instead")
+    if "valid_from" in columns or valid_from is None or valid_to is None or valid_to > valid_from:
+        check_validity(valid_from, valid_to)
+        return
+    raise Unprocessable(
+        f"valid_to must be after valid_from, which is {valid_from.isoformat()}: correct both, or set valid_from to null"
+    )
 
 
 @masks_secrets

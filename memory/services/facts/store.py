@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
-from django.db.models.functions import Greatest, Now
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
+from django.db.models.functions import Coalesce, Greatest, Now
 from django.db.models.query import ModelIterable
 
 from memory.errors import NotFound, Unprocessable
@@ -227,9 +227,11 @@ def has_status(status: str, *, now: datetime) -> Q:
     return Q(status=status)
 
 
-def filter_about_entity(rows: QuerySet[Fact], entity_id: UUID) -> QuerySet[Fact]:
-    """Return the facts that are ABOUT the entity."""
-    return rows.filter(Exists(links_from_outer_fact(ABOUT).filter(target_id=entity_id)))
+def filter_about_entity(rows: QuerySet[Fact], account_id: UUID, entity_id: UUID) -> QuerySet[Fact]:
+    """Return the facts that are ABOUT the entity, or about the one that it was merged into."""
+    merged = Entity.objects.filter(account_id=account_id, pk=entity_id).values("merged_into_id")
+    target = Coalesce(Subquery(merged), Value(entity_id, output_field=UUIDField()))
+    return rows.filter(Exists(links_from_outer_fact(ABOUT).filter(target_id=target)))
 
 
 def filter_by_conversation(rows: QuerySet[Fact], conversation_id: str) -> QuerySet[Fact]:

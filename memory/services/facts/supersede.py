@@ -26,8 +26,8 @@ from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.learn import (
     FactDraft,
     check_claim,
+    check_corrected_times,
     check_fact_draft,
-    check_validity,
     identity_of_fact,
     is_hidden_fact,
     store_fact_drafts,
@@ -265,8 +265,8 @@ def correct_fact(
 
     Changes that equal the stored values do nothing. Copies that follow the fact are corrected with it, or retracted
     where they cannot be. Embed a new claim first; `own` is the client's vector of it. Raises NotFound, Forbidden,
-    StaleVersion; Unprocessable for invalid values; Conflict for a fact that is no longer believed, and for a claim that
-    was rejected or that another fact makes already.
+    StaleVersion; Unprocessable for invalid values; Conflict for a fact that is no longer believed, for a superseded one
+    that would have no end, and for a claim that was rejected or that another fact makes already.
     """
     check_fact_changes(changes)
     try:
@@ -298,17 +298,6 @@ def correct_fact(
         # only the unique identity of facts can be violated here
         raise Conflict("another fact claims this already") from err
     return fact
-
-
-def check_corrected_times(fact: Fact, columns: Mapping[str, Any]) -> None:
-    """Raise Unprocessable if a fact would end before it begins, be it when it was said."""
-    valid_from, valid_to = (columns.get(name, getattr(fact, name)) for name in ("valid_from", "valid_to"))
-    if "valid_from" in columns or valid_from is None or valid_to is None or valid_to > valid_from:
-        check_validity(valid_from, valid_to)
-        return
-    raise Unprocessable(
-        f"valid_to must be after valid_from, which is {valid_from.isoformat()}: correct both, or set valid_from to null"
-    )
 
 
 def set_corrected(owner: Owner, fact: Fact, columns: Mapping[str, Any]) -> None:

@@ -192,6 +192,24 @@ def test_a_user_is_erased_readmitted_and_the_receipt_verified(api: ServiceClient
     assert api.get("/facts?user_id=ana").status_code == 200
 
 
+def test_the_receipt_counts_tool_invocations_and_turn_records_as_the_preview_does(
+    api: ServiceClient, owner: Owner
+) -> None:
+    said = {"agent_id": "assistant", "user_id": "ana", "conversation_id": "c1"}
+    for _ in range(2):
+        api.post("/tool-invocations", {**said, "tool_name": "grep"})
+    api.post("/turn-records", {**said, "action": "Looked."})
+    names = ("tool_invocations", "turn_records", "conversations")
+    before = api.get("/subjects/ana").json()["counts"]
+
+    asked = api.delete("/subjects/ana?reason=asked")
+    while continue_erasure(owner.account_id, asked.json()["id"], now=later()).status != "completed":
+        pass
+
+    counts = api.get("/subjects/ana/erasure").json()["receipt"]["counts"]
+    assert [before[name] for name in names] == [counts[name] for name in names] == [2, 1, 1]
+
+
 def test_a_dry_run_of_erasing_a_user_is_refused_with_the_way_to_count(api: ServiceClient) -> None:
     refused = api.delete("/subjects/ana?dry_run=true")
 

@@ -199,7 +199,8 @@ def test_changing_an_entity_returns_the_changed_entity(api: ServiceClient) -> No
         ({"name": ""}, 400),
         ({"name": "x" * 501}, 400),
         ({"aliases": None}, 400),
-        ({"type": "place"}, 400),
+        ({"type": ""}, 400),
+        ({"type": "place", "name": "Acme"}, 409),
         ({"salience": -1}, 400),
         ({"name": "bo"}, 409),
         ({"aliases": ["BO"]}, 409),
@@ -211,6 +212,7 @@ def test_changing_an_entity_returns_the_changed_entity(api: ServiceClient) -> No
 def test_an_invalid_change_of_an_entity_is_refused(api: ServiceClient, changes: dict[str, Any], status: int) -> None:
     entity_id = id_of(api)
     upsert(api, "Bo")
+    upsert(api, "Acme", type="place")
 
     answer = api.patch(f"/entities/{entity_id}", {"agent_id": "assistant", "description": "x", **changes})
 
@@ -229,6 +231,23 @@ def test_two_entities_are_merged_and_split_again(api: ServiceClient) -> None:
     split = act(api, survivor, "split", names=["anita"])
     assert (split.status_code, split.json()["id"], split.json()["merged_into"]) == (201, loser, None)
     assert names(api.get("/entities")) == ["Anita", "Ana Lima"]
+
+
+def test_the_id_of_a_merged_entity_leads_to_the_survivor(api: ServiceClient) -> None:
+    survivor, loser, other = id_of(api), id_of(api, "Anita"), id_of(api, "Bo")
+    for name, entity_id in (("Anita", loser), ("Bo", other)):
+        api.post("/facts", {"agent_id": "assistant", "claim": f"{name} is tall.", "entities": [entity_id]})
+    act(api, survivor, "merge", **{"from": loser})
+
+    facts = [api.get(f"/facts?agent_id=assistant&entity={each}").json()["results"] for each in (survivor, loser, other)]
+    changed = api.patch(f"/entities/{loser}", {"agent_id": "assistant", "description": "x"})
+    deleted = api.delete(f"/entities/{loser}?agent_id=assistant")
+
+    assert [[fact["claim"] for fact in each] for each in facts] == [["Anita is tall."]] * 2 + [["Bo is tall."]]
+    assert [(answer.status_code, survivor in answer.json()["detail"]) for answer in (changed, deleted)] == [
+        (409, True)
+    ] * 2
+    assert api.patch(f"/entities/{loser}", {"agent_id": "other", "description": "x"}).status_code == 404
 
 
 def test_a_merge_repeated_with_one_idempotency_key_gets_the_same_response(api: ServiceClient) -> None:
@@ -273,6 +292,15 @@ def test_only_different_entities_of_one_type_and_owner_can_be_merged(api: Servic
     answers = [api.post(f"/entities/{entity_id}/merge", {"from": other}) for other in others]
 
     assert [answer.status_code for answer in answers] == [422, 422, 422]
+
+
+def test_an_entity_that_got_the_type_of_another_can_be_merged_into_it(api: ServiceClient) -> None:
+    corp, twin = id_of(api, "Nova Corp", type="org"), id_of(api, "Nova Corporation", type="company")
+
+    changed = api.patch(f"/entities/{twin}", {"agent_id": "assistant", "type": "Org"})
+
+    assert (changed.status_code, changed.json()["type"], changed.json()["version"]) == (200, "org", 2)
+    assert act(api, corp, "merge", **{"from": twin}).json()["aliases"] == ["Nova Corporation"]
 
 
 def test_a_deleted_entity_is_gone(api: ServiceClient) -> None:

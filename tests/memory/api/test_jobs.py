@@ -93,6 +93,14 @@ def test_an_unknown_job_is_not_found_and_the_answer_lists_the_jobs(api: ServiceC
     assert not JobRun.objects.exists()
 
 
+def test_answers_under_a_former_name_of_a_job_say_that_it_is_deprecated(api: ServiceClient) -> None:
+    former, present = api.post("/jobs/graduate/run"), api.post("/jobs/promote_short_term/run")
+
+    assert former["Deprecation"].startswith("@")
+    assert former["Link"].endswith('/jobs/promote_short_term/run>; rel="successor-version"')
+    assert not {"Deprecation", "Link"} & set(present.headers)
+
+
 @pytest.mark.parametrize("former", FORMER_NAMES)
 def test_a_former_name_of_a_job_requests_and_lists_its_runs(api: ServiceClient, former: str) -> None:
     job_id = api.post(f"/jobs/{former}/run").json()["job_id"]

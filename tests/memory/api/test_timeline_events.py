@@ -78,6 +78,16 @@ def test_events_stand_among_memories_and_are_filtered(api: ServiceClient) -> Non
     assert summaries(api, "user_id=ben") == ["update board", "create board"]
 
 
+def test_with_a_user_an_agent_sees_its_own_changes_of_pools_and_those_of_the_account(api: ServiceClient) -> None:
+    write_pool(api)
+    assert api.put("/pools/board/data", {"data": {"by": "the account"}}).status_code == 200
+
+    alone, with_user = (summaries(api, f"agent_id=planner{query}") for query in ("", "&user_id=ben"))
+
+    assert (len(alone), with_user) == (3, ["update board"])
+    assert len(summaries(api, "agent_id=assistant&user_id=ben")) == len(summaries(api, "user_id=ben")) == 3
+
+
 def test_pages_go_on_over_events(api: ServiceClient) -> None:
     write_pool(api)
     for number in range(3):

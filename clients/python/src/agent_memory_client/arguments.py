@@ -1912,6 +1912,7 @@ class UpdateEntity(TypedDict, total=False):
     name: str
     properties: Mapping[str, Any]
     salience: float
+    type: str
     user_id: str | None
 
 

@@ -2189,7 +2189,7 @@ def update_conversation(
 def update_entity(entity_id: Id, /, **fields: Unpack[arguments.UpdateEntity]) -> Call[models.EntityAnswer]:
     """Change the given fields.
 
-    Fields: agent_id, aliases, channel, description, name, properties, salience, user_id.
+    Fields: agent_id, aliases, channel, description, name, properties, salience, type, user_id.
     """
     operation = OPERATIONS["update_entity"]
     ids = (entity_id,)

@@ -22,10 +22,10 @@ def staff(account: Account) -> Owner:
     return Owner(account_id=account.id, actor="staff:chief")
 
 
-def correct(staff: Owner, entity: Entity, *, type: str | None = None, **changes: Any) -> Any:  # noqa: A002
+def correct(staff: Owner, entity: Entity, **changes: Any) -> Any:
     version = Entity.objects.values_list("version", flat=True).get(pk=entity.pk)
     given = EntityChanges(**changes)
-    correct_entity(staff, entity.pk, changes=given, type=type, version=version, embedded=NOTHING, now=NOW)
+    correct_entity(staff, entity.pk, changes=given, version=version, embedded=NOTHING, now=NOW)
     return Entity.objects.get(pk=entity.pk)
 
 

@@ -227,6 +227,17 @@ def test_a_superseded_fact_is_corrected_as_long_as_it_is_believed(owner: Owner) 
     assert learn_claim(owner, "Ana lived in Bern.").is_new
 
 
+def test_a_superseded_fact_keeps_an_end_which_may_be_corrected(owner: Owner) -> None:
+    old, other = know(owner), know(owner, "Ana likes tea.", valid_to=day(-1))
+    supersede(owner, old, valid_from=day(-2))
+
+    with pytest.raises(Conflict, match="reject or retract the fact that replaced it"):
+        correct(owner, old, days=2, valid_to=None)
+
+    assert correct(owner, old, days=2, valid_to=day(-3)).valid_to == day(-3)
+    assert correct(owner, other, days=2, valid_to=None).valid_to is None
+
+
 def test_a_fact_ends_before_it_was_said_only_if_its_beginning_is_corrected_too(owner: Owner) -> None:
     fact = know(owner, event_time=day(-1))
 
