@@ -3358,6 +3358,8 @@ export interface components {
             channel?: string;
             /** @description Name that the entity is best known by. */
             name?: string;
+            /** @description Any word in any case, such as person or place. */
+            type?: string;
             /** @description Other names of the entity. A change replaces all; without it, a former name becomes an alias. */
             aliases?: string[];
             /** @description Description of it. May be sent as `text`. */
@@ -5451,6 +5453,8 @@ export interface components {
             channel?: string;
             /** @description Name that the entity is best known by. */
             name: string;
+            /** @description Any word in any case, such as person or place. */
+            type: string;
             /** @description Other names of the entity. A change replaces all; without it, a former name becomes an alias. */
             aliases?: string[];
             /** @description Description of it. May be sent as `text`. */
@@ -5468,8 +5472,6 @@ export interface components {
             embedding?: number[];
             /** @description Name of the model that produced the vector. Default: the configured embedding model. */
             embedding_model?: string;
-            /** @description Any word in any case, such as person or place. */
-            type: string;
             /**
              * Format: date-time
              * @description Time when it was met, at most 5 minutes in the future. Default: now. `first_seen` is the earliest one.
@@ -12287,7 +12289,7 @@ export interface operations {
                 conversation_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
-                /** @description Limit to facts about this entity. */
+                /** @description Limit to facts about this entity, or about the one that it was merged into. */
                 entity?: string;
                 /** @description Facts as they were believed at this time. Default: now. */
                 known_at?: string;
