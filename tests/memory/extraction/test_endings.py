@@ -436,3 +436,18 @@ def test_what_was_moved_or_is_otherwise_now_ends_the_former_value(known: str, te
 )
 def test_what_was_moved_or_is_otherwise_now_leaves_all_else(known: str, text: str) -> None:
     assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "ends"),
+    [
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to Thursdays at 9.", True),
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to 11.", True),
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to room 10.", False),
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to Thursday just this once.", False),
+        ("The user's dentist appointment is on 12 June 2023", "My dentist moved to York.", False),
+        ("The user's dentist appointment is on 12 June 2023", "My dentist appointment got moved to 14 June.", True),
+    ],
+)
+def test_a_move_to_a_place_or_for_once_ends_no_time(known: str, text: str, ends: bool) -> None:
+    assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
