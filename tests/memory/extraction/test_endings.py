@@ -451,3 +451,24 @@ def test_what_was_moved_or_is_otherwise_now_leaves_all_else(known: str, text: st
 )
 def test_a_move_to_a_place_or_for_once_ends_no_time(known: str, text: str, ends: bool) -> None:
     assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "ends"),
+    [
+        ("The user drinks coffee every day", "I no longer drink coffee.", True),
+        ("The user drinks coffee every day", "I no longer drink tea.", False),
+        ("Mila has piano lessons on Mondays", "Mila quit piano lessons.", True),
+        ("Mila has piano lessons on Mondays", "Mila has given up piano lessons.", True),
+        ("Mila has piano lessons on Mondays", "Ben quit piano lessons.", False),
+        ("Mila has piano lessons on Mondays", "Mila quit crying in piano lessons.", False),
+        ("The user has a dog", "We had to give away the dog.", True),
+        ("The user has a dog", "We had to give away the dog food.", False),
+        ("The user drives a Golf", "We had to sell the Golf.", True),
+        ("The user drives a Golf", "I want to sell the Golf.", False),
+        ("The user drives a Golf", "We decided to sell the Golf.", False),
+        ("The user drives a Golf", "Should we sell the Golf?", False),
+    ],
+)
+def test_an_end_is_read_of_any_verb_and_of_people_by_name(known: str, text: str, ends: bool) -> None:
+    assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
