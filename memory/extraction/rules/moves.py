@@ -74,7 +74,10 @@ _DOSE = r"(?P<dose>\d[\d.,]*\d|\d)(?: ?(?P<unit>m?c?g|ml|units?))?"
 _DOSED = re.compile(
     r"(?:upped|raised|increased|lowered|reduced|cut|bumped|doubled|halved|changed|put|adjusted|dropped)(?: up| down)?"
     rf" (?:my|the) (?P<drug>{DRUG})(?: dos(?:e|age))?(?: up| down)?(?: from .{{1,20}}?)?"
-    rf"(?: to |,? (?:so )?(?:it's|it is|I take|now) (?:now )?){_DOSE}(?![\w:])",
+    rf"(?: to |,? (?:so )?(?:it's|it is|I take|now) (?:now )?){_DOSE}(?![\w:])"
+    # "to 2 bags" is no dose
+    r"(?(unit)|(?! (?!now|an?|per|every|each|twice|once|daily|since|from|because|and|but|so|in|on|last|this|these|at"
+    r"|after|as|with|yesterday|today|recently|instead|again|until|for|by)\w))",
     re.IGNORECASE,
 )
 _TAKES = re.compile(rf"(?P<who>\S.{{0,40}}?) (?:takes|is on|has) (?P<dose>\d[\d.,]* ?\w+) of (?P<drug>{DRUG}).*")

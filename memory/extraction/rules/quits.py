@@ -28,7 +28,7 @@ _WHEN = (
     rf"|on \d{{1,2}} (?:{'|'.join(MONTHS)})(?: \d{{4}})?|(?:an?|\w+) \w+ ago"
     r"|after (?:all|\w+ (?:years|months|weeks))|because|since|due to|thanks to)\b.*|,.*)?"
 )
-_SINCE = rf"(?:{_WHEN}| to (?:a|an|the|my|some|someone|[A-Z]\w*)\b.*)"
+_SINCE = rf"(?:{_WHEN}| to (?:a|an|the|my|their|his|her|some|someone|[A-Z]\w*)\b.*)"
 """Words behind an end that tell when, why and to whom it was, and limit it to no part of what it ends."""
 _DONE = (
     r"(?:quit|quits|gave up|given up|give up|packed in|jacked in|got rid of|gotten rid of|outgrew|outgrown|gave away"
@@ -75,7 +75,8 @@ _DATED = re.compile(rf"\b(?:{'|'.join(WEEKDAYS)})s?\b")
 _POSSESSED = re.compile(r"(?P<owner>(?i:my|our|the)|[\w-]+(?:'s|(?<=s)'))(?= )(?P<rest> .+)")
 _NAMED = re.compile(r"(?P<name>[A-Z][\w-]+) (?P<rest>.+)")
 _NOT_SAID = re.compile(
-    r"\b(?:for (?:now|today|tonight|this|the|an?|one|two)|today|tonight|if|when|until|almost|nearly)\b"
+    r"\b(?:for (?:now|today|tonight|this|the|an?|one|two|surgery|repairs?|review|inspection"
+    r"|(?!(?:some|any|no|every)thing)\w+ing)|today|tonight|if|when|until|almost|nearly)\b"
 )
 
 

@@ -472,3 +472,23 @@ def test_a_move_to_a_place_or_for_once_ends_no_time(known: str, text: str, ends:
 )
 def test_an_end_is_read_of_any_verb_and_of_people_by_name(known: str, text: str, ends: bool) -> None:
     assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "ends"),
+    [
+        ("The user takes 5 mg of Ramipril", "They upped my Ramipril to 10 mg.", True),
+        ("The user takes 5 mg of Ramipril", "My GP raised my Ramipril to 10 last week.", True),
+        ("The user takes 5 mg of Ramipril", "My GP raised my Ramipril to 10.", True),
+        ("The user takes 5 mg of Ramipril", "I put my Ramipril to 1 side.", False),
+        ("The user takes 5 mg of Ramipril", "The pharmacist changed my Ramipril to 2 boxes.", False),
+        ("The user has a dog", "I handed over the dog to the vet for surgery.", False),
+        ("The user has a dog", "I handed over the dog to my aunt.", True),
+        ("The user runs the newsletter", "I handed the newsletter over to Ben for proofreading.", False),
+        ("The user runs the newsletter", "I handed the newsletter over to Ben.", True),
+        ("The user drinks coffee every day", "I stopped drinking coffee for a month.", False),
+        ("The user drinks coffee every day", "I stopped drinking coffee a month ago.", True),
+    ],
+)
+def test_what_is_for_a_purpose_or_a_time_ends_nothing_for_good(known: str, text: str, ends: bool) -> None:
+    assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
