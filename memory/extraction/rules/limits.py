@@ -9,9 +9,10 @@ import re
 from memory.extraction.grounding import word_stems
 
 _EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
-_OF_THE_DAY = re.compile(
+_OF_A_TIME = re.compile(
     r"\b(?:stop(?:ped)?|quit|g[ia]ve up|given up) "
-    r".*\b(?P<when>(?:before|after) (?:lunch|dinner|supper|breakfast|noon|work|\d))"
+    r".*\b(?P<when>(?:before|after) (?:lunch|dinner|supper|breakfast|noon|work|\d)"
+    r"|for (?:an?|one|two|three|four|five|six|\d+|a few|a couple of|some) (?:days?|weeks?|months?|years?|while|time)\b)"
 )
 _IS_ORDER = re.compile(r" (?:asks|decided|wants|prefers) ")
 _PLEASE = re.compile(r",? (?:please|pls|thanks|thank you)\b", re.IGNORECASE)
@@ -31,11 +32,11 @@ def loses_limit(claim: str, clause: str) -> bool:
     """Return True if the clause names a limit that the claim leaves out.
 
     Such are the exception in "I'm vegetarian, except for fish", the place in "Use tabs, not spaces, in Makefiles", and
-    the time of the day in "I stopped drinking coffee after lunch".
+    the time in "I stopped drinking coffee after lunch" and "for a month".
     """
     if _EXCEPTION.search(clause) and not _EXCEPTION.search(claim):
         return True
-    if (of_day := _OF_THE_DAY.search(clause)) and of_day["when"] not in claim:
+    if (of_time := _OF_A_TIME.search(clause)) and of_time["when"] not in claim:
         return True
     if not _IS_ORDER.search(claim):
         return False

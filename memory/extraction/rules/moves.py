@@ -41,7 +41,7 @@ _TIME = re.compile(
 )
 _IS_TIME = re.compile(
     rf"{_TIME.pattern}|\b(?:next|half past|quarter|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-    r"|january|february|mid|early|late|\d{1,2})\b",
+    r"|january|february|mid|early|late|later|tomorrow|\d{1,2})\b",
     re.IGNORECASE,
 )
 _SET = re.compile(
@@ -53,7 +53,15 @@ _HAS = re.compile(
     r" (?P<when>(?:on|at|every) .+)"
 )
 _NEW = re.compile(
-    rf"(?P<thing>\S.{{1,60}}?) (?:(?:was|were|is|are|has been|got) )?{_VERB}(?: (?:to|until|till) .+)?\.?"
+    rf"(?P<thing>\S.{{1,60}}?) (?:(?:was|were|is|are|has been|got) )?{_VERB}(?: (?:to|until|till) (?P<to>.+))?\.?"
+)
+_ONCE = re.compile(
+    r"\b(?:(?:just|only) (?:this|that|the) (?:once|one time|week)|for once|this (?:week|time|month) only)\b",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"\b(?:room|floor|hall|gate|platform|building|track|desk|page|channel|table|court|house|number|studio) [\w-]+",
+    re.IGNORECASE,
 )
 _SHORT = {"op": "operation", "appt": "appointment"}
 _DETERMINER = re.compile(r"^(?:the user's|my|our|the|their) ")
@@ -66,7 +74,10 @@ _DOSE = r"(?P<dose>\d[\d.,]*\d|\d)(?: ?(?P<unit>m?c?g|ml|units?))?"
 _DOSED = re.compile(
     r"(?:upped|raised|increased|lowered|reduced|cut|bumped|doubled|halved|changed|put|adjusted|dropped)(?: up| down)?"
     rf" (?:my|the) (?P<drug>{DRUG})(?: dos(?:e|age))?(?: up| down)?(?: from .{{1,20}}?)?"
-    rf"(?: to |,? (?:so )?(?:it's|it is|I take|now) (?:now )?){_DOSE}(?![\w:])",
+    rf"(?: to |,? (?:so )?(?:it's|it is|I take|now) (?:now )?){_DOSE}(?![\w:])"
+    # "to 2 bags" is no dose
+    r"(?(unit)|(?! (?!now|an?|per|every|each|twice|once|daily|since|from|because|and|but|so|in|on|last|this|these|at"
+    r"|after|as|with|yesterday|today|recently|instead|again|until|for|by)\w))",
     re.IGNORECASE,
 )
 _TAKES = re.compile(rf"(?P<who>\S.{{0,40}}?) (?:takes|is on|has) (?P<dose>\d[\d.,]* ?\w+) of (?P<drug>{DRUG}).*")
@@ -83,7 +94,9 @@ def outdates(new: str, old: str) -> bool:
 def reschedules(new: str, old: str) -> bool:
     """Return True if a claim says that what the other one sets a time for was moved or put off."""
     match = _NEW.fullmatch(new)
-    return match is not None and any(_key(thing) == _key(match["thing"]) for thing in _things_of(old))
+    if match is None or _ONCE.search(new) or (match["to"] and not _is_time(match["to"])):
+        return False
+    return any(_key(thing) == _key(match["thing"]) for thing in _things_of(old))
 
 
 def replaces_routine(new: Statement, old: str) -> bool:
@@ -111,13 +124,13 @@ def changes_dose(new: str, old: str) -> bool:
 
 def read_other_time(said: ClauseContext, known: Sequence[str]) -> Statement | None:
     """Return that a known claim's thing was moved or has another dose, if a clause says so of one thing."""
-    if said.clause.is_hedged:
+    if said.clause.is_hedged or _ONCE.search(said.clause.sentence):
         return None
     text = said.clause.text.strip(" .!")
     if match := _DOSED.search(said.clause.sentence):
         return _with_dose(said, match, known)
     match = _MOVED.fullmatch(_END.split(text)[0]) or _MOVED_BY.fullmatch(_END.split(text)[0])
-    if match is None or (match["to"] and not _IS_TIME.search(match["to"])):
+    if match is None or (match["to"] and not _is_time(match["to"])):
         return None
     if match["to"] is None and not match["been"]:
         return None
@@ -138,6 +151,11 @@ def read_other_time(said: ClauseContext, known: Sequence[str]) -> Statement | No
     to = f"{match['to'][: date.begin]}{date.words}{match['to'][date.stop :]}" if date else match["to"]
     to = re.sub(r"^(?:on|in) ", "", to)
     return replace(statement, claim=f"{claim} to {to}", valid_to=date.end if date else None)
+
+
+def _is_time(words: str) -> bool:
+    """Return True for "14 June" and "half past nine", but not for "York" and "room 10"."""
+    return _IS_TIME.search(_PLACE.sub("", words)) is not None
 
 
 def _with_dose(said: ClauseContext, match: re.Match[str], known: Sequence[str]) -> Statement | None:

@@ -28,11 +28,12 @@ _WHEN = (
     rf"|on \d{{1,2}} (?:{'|'.join(MONTHS)})(?: \d{{4}})?|(?:an?|\w+) \w+ ago"
     r"|after (?:all|\w+ (?:years|months|weeks))|because|since|due to|thanks to)\b.*|,.*)?"
 )
-_SINCE = rf"(?:{_WHEN}| to (?:a|an|the|my|some|someone|[A-Z]\w*)\b.*)"
+_SINCE = rf"(?:{_WHEN}| to (?:a|an|the|my|their|his|her|some|someone|[A-Z]\w*)\b.*)"
 """Words behind an end that tell when, why and to whom it was, and limit it to no part of what it ends."""
 _DONE = (
     r"(?:quit|quits|gave up|given up|give up|packed in|jacked in|got rid of|gotten rid of|outgrew|outgrown|gave away"
-    r"|given away|sold|handed over(?: the keys (?:of|to|for))?|handed back|handed in|returned)"
+    r"|given away|sold|(?<=had to )(?:give away|sell|get rid of)|handed over(?: the keys (?:of|to|for))?|handed back"
+    r"|handed in|returned)"
 )
 _DONE_WITHOUT_ARTICLE = r"(?:dropped|drop|stopped|stop|ditched|ditch)"
 """Verbs that end what somebody does, but not "my phone"."""
@@ -72,8 +73,10 @@ _DATED = re.compile(rf"\b(?:{'|'.join(WEEKDAYS)})s?\b")
 
 
 _POSSESSED = re.compile(r"(?P<owner>(?i:my|our|the)|[\w-]+(?:'s|(?<=s)'))(?= )(?P<rest> .+)")
+_NAMED = re.compile(r"(?P<name>[A-Z][\w-]+) (?P<rest>.+)")
 _NOT_SAID = re.compile(
-    r"\b(?:for (?:now|today|tonight|this|the|an?|one|two)|today|tonight|if|when|until|almost|nearly)\b"
+    r"\b(?:for (?:now|today|tonight|this|the|an?|one|two|surgery|repairs?|review|inspection"
+    r"|(?!(?:some|any|no|every)thing)\w+ing)|today|tonight|if|when|until|almost|nearly)\b"
 )
 
 
@@ -93,8 +96,12 @@ def _ending_claims(said: ClauseContext, known: Sequence[str]) -> Iterator[tuple[
     text = said.clause.text.strip(" .!")
     subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)
     if subject is not None:
-        predicate = third_person(subject.rest.split()) if subject.is_own and not subject.is_third else subject.rest
+        predicate = _in_third_person(subject.rest) if subject.is_own and not subject.is_third else subject.rest
         yield subject, _SO_THAT.split(f"{subject.label} {predicate}", maxsplit=1)[0]
+    elif (match := _NAMED.fullmatch(text)) and any(each.startswith(f"{match['name']} ") for each in known):
+        voice = Voice(speaker=said.speaker.label, is_own=False)
+        named = Subject(label=match["name"], rest=match["rest"], voice=voice, names=(), is_third=True)
+        yield named, _SO_THAT.split(text, maxsplit=1)[0]
     match = _POSSESSED.fullmatch(text)
     if match is None:
         return
@@ -105,6 +112,11 @@ def _ending_claims(said: ClauseContext, known: Sequence[str]) -> Iterator[tuple[
     owner = Subject(label=label, rest="", voice=voice, names=said.speaker.names if is_own else (), is_third=True)
     if any(each.startswith(f"{label} ") for each in known):
         yield owner, f"{label}'s{match['rest']}"
+
+
+def _in_third_person(rest: str) -> str:
+    is_over = re.match(r"no longer (?=\w)", rest)
+    return f"{is_over[0]}{third_person(rest[is_over.end() :].split())}" if is_over else third_person(rest.split())
 
 
 def ends_held(new: str, old: str) -> bool:

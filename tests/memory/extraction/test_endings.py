@@ -436,3 +436,59 @@ def test_what_was_moved_or_is_otherwise_now_ends_the_former_value(known: str, te
 )
 def test_what_was_moved_or_is_otherwise_now_leaves_all_else(known: str, text: str) -> None:
     assert not [fact for fact in said(text, known=[known]).facts if fact.contradicts or fact.corrects]
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "ends"),
+    [
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to Thursdays at 9.", True),
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to 11.", True),
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to room 10.", False),
+        ("The team meeting is on Fridays at 10", "The team meeting was moved to Thursday just this once.", False),
+        ("The user's dentist appointment is on 12 June 2023", "My dentist moved to York.", False),
+        ("The user's dentist appointment is on 12 June 2023", "My dentist appointment got moved to 14 June.", True),
+    ],
+)
+def test_a_move_to_a_place_or_for_once_ends_no_time(known: str, text: str, ends: bool) -> None:
+    assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "ends"),
+    [
+        ("The user drinks coffee every day", "I no longer drink coffee.", True),
+        ("The user drinks coffee every day", "I no longer drink tea.", False),
+        ("Mila has piano lessons on Mondays", "Mila quit piano lessons.", True),
+        ("Mila has piano lessons on Mondays", "Mila has given up piano lessons.", True),
+        ("Mila has piano lessons on Mondays", "Ben quit piano lessons.", False),
+        ("Mila has piano lessons on Mondays", "Mila quit crying in piano lessons.", False),
+        ("The user has a dog", "We had to give away the dog.", True),
+        ("The user has a dog", "We had to give away the dog food.", False),
+        ("The user drives a Golf", "We had to sell the Golf.", True),
+        ("The user drives a Golf", "I want to sell the Golf.", False),
+        ("The user drives a Golf", "We decided to sell the Golf.", False),
+        ("The user drives a Golf", "Should we sell the Golf?", False),
+    ],
+)
+def test_an_end_is_read_of_any_verb_and_of_people_by_name(known: str, text: str, ends: bool) -> None:
+    assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "ends"),
+    [
+        ("The user takes 5 mg of Ramipril", "They upped my Ramipril to 10 mg.", True),
+        ("The user takes 5 mg of Ramipril", "My GP raised my Ramipril to 10 last week.", True),
+        ("The user takes 5 mg of Ramipril", "My GP raised my Ramipril to 10.", True),
+        ("The user takes 5 mg of Ramipril", "I put my Ramipril to 1 side.", False),
+        ("The user takes 5 mg of Ramipril", "The pharmacist changed my Ramipril to 2 boxes.", False),
+        ("The user has a dog", "I handed over the dog to the vet for surgery.", False),
+        ("The user has a dog", "I handed over the dog to my aunt.", True),
+        ("The user runs the newsletter", "I handed the newsletter over to Ben for proofreading.", False),
+        ("The user runs the newsletter", "I handed the newsletter over to Ben.", True),
+        ("The user drinks coffee every day", "I stopped drinking coffee for a month.", False),
+        ("The user drinks coffee every day", "I stopped drinking coffee a month ago.", True),
+    ],
+)
+def test_what_is_for_a_purpose_or_a_time_ends_nothing_for_good(known: str, text: str, ends: bool) -> None:
+    assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
