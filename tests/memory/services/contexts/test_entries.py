@@ -273,7 +273,7 @@ def test_an_archived_context_takes_no_writes(owner: Owner, context: PersistentCo
         lambda: boost_importance(owner, row.id, by=0.1, now=NOW),
         lambda: remove_entry(owner, row.id, now=NOW),
     ):
-        with pytest.raises(Conflict, match="it is being deleted, or it is archived"):
+        with pytest.raises(Conflict, match="unless it is being deleted"):
             act()
 
     assert contents(owner, context) == ["The roof leaks"]
