@@ -76,7 +76,8 @@ _POSSESSED = re.compile(r"(?P<owner>(?i:my|our|the)|[\w-]+(?:'s|(?<=s)'))(?= )(?
 _NAMED = re.compile(r"(?P<name>[A-Z][\w-]+) (?P<rest>.+)")
 _NOT_SAID = re.compile(
     r"\b(?:for (?:now|today|tonight|this|the|an?|one|two|surgery|repairs?|review|inspection"
-    r"|(?!(?:some|any|no|every)thing)\w+ing)|today|tonight|if|when|until|almost|nearly)\b"
+    r"|(?!(?:some|any|no|every)thing)\w+ing)|to (?:read|sign|check|review|try|use|park|wash|fix|repair|look after)"
+    r"|today|tonight|if|when|until|almost|nearly)\b"
 )
 
 
