@@ -174,7 +174,7 @@ def lock_context(owner: Owner, context_id: UUID) -> PersistentContext:
 def check_not_archived(context: PersistentContext) -> None:
     """Raise Conflict if the context is archived, as it is while it is being deleted."""
     if context.archived:
-        raise Conflict("the context is archived and therefore read-only: unarchive it first, unless it is being deleted")
+        raise Conflict("the context is archived and so read-only: unarchive it first, unless it is being deleted")
 
 
 def lock_managed_context(owner: Owner, context_id: UUID, *, expected: ExpectedVersions) -> PersistentContext:
