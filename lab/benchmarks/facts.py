@@ -86,7 +86,7 @@ def read_true_now(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -
             cursor.fetchall()
 
     def read(_round: int) -> object:
-        rows = filter_about_entity(visible_facts(owner, now=now), pump.id)
+        rows = filter_about_entity(visible_facts(owner, now=now), owner.account_id, pump.id)
         return list(rows.order_by("-id")[:PAGE])
 
     return [
