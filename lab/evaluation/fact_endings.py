@@ -53,13 +53,7 @@ def read_endings(file: str, loaded: Sequence[Loaded]) -> FactEndings:
     numbers: dict[UUID, int] = {}
     rows, ended = [], []
     for sample in loaded:
-        replaced = {
-            (newer, older)
-            for question in sample.sample.questions
-            if question.replaced
-            for newer in sample.sample.ids_of(question.answers)
-            for older in sample.sample.ids_of(question.replaced)
-        }
+        replaced = sample.replacements
         turns = Turn.objects.filter(account_id=sample.owner.account_id, agent_id=sample.owner.agent_id)
         for found in find_replaced_facts(sample.owner, list(turns.values_list("id", flat=True))):
             ending = FactEnding(found.claim, found.statement, found.replacing, found.weight)

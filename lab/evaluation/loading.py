@@ -60,6 +60,17 @@ class Loaded:
         """Return what was found, each fact replaced by the turns behind it, each once."""
         return list(dict.fromkeys(turn for each in found for turn in self.evidence.get(each, (each,))))
 
+    @property
+    def replacements(self) -> set[tuple[UUID, UUID]]:
+        """The pairs of a later and an earlier memory of which questions say that the one replaced the other."""
+        return {
+            (newer, older)
+            for question in self.sample.questions
+            if question.replaced
+            for newer in self.sample.ids_of(question.answers)
+            for older in self.sample.ids_of(question.replaced)
+        }
+
 
 def load_samples(
     samples: list[EvaluationSample], account: Account, *, now: datetime, advance: Advance

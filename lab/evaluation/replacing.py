@@ -100,13 +100,7 @@ def keep_turns(sample: EvaluationSample, keys: Set[str], question: SampleQuestio
 
 def compare_sample(loaded: Loaded, *, share: float = 1.0) -> ComparedPairs:
     """Return the compared pairs of a loaded sample."""
-    replaced = {
-        (newer, older)
-        for question in loaded.sample.questions
-        if question.replaced
-        for newer in loaded.sample.ids_of(question.answers)
-        for older in loaded.sample.ids_of(question.replaced)
-    }
+    replaced = loaded.replacements
     found = dict(compared_features(loaded))
     labels = [float(pair in replaced) for pair in found]
     return ComparedPairs(
