@@ -213,6 +213,14 @@ def test_what_was_changed_inside_a_field_is_saved() -> None:
     assert saved_body(lambda goal: goal["blocked_by"].append("g-3")) == {"blocked_by": ["g-2", "g-3"]}
 
 
+def test_a_field_that_was_set_and_then_changed_inside_is_saved_as_it_is() -> None:
+    def set_and_append(goal: GoalWithRelated) -> None:
+        goal.blocked_by = []
+        goal["blocked_by"].append("g-3")
+
+    assert saved_body(set_and_append) == {"blocked_by": ["g-3"]}
+
+
 def test_what_was_only_read_is_not_saved() -> None:
     assert saved_body(lambda goal: (goal.metadata, goal["blocked_by"])) == {}
     assert saved_body(lambda goal: setattr(goal, "priority", 2)) == {"priority": 2}

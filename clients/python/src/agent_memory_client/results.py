@@ -77,12 +77,13 @@ class Result:
         """
         if self.__dict__["_save"] is None:
             raise TypeError(f"{type(self).__name__} cannot be saved: read it with a get_… method of the client first.")
-        return self.__dict__["_save"](self, {**self._find_inner_changes(), **self.__dict__["_changes"]})
+        return self.__dict__["_save"](self, self._find_changes())
 
-    def _find_inner_changes(self) -> dict[str, Any]:
-        """Return the lists and objects that are not as they were read."""
+    def _find_changes(self) -> dict[str, Any]:
+        """Return the present values of what was set, and of lists and objects that are not as they were read."""
         values = {**self.to_dict(), **{name: to_plain(each) for name, each in self.__dict__.get("_made", {}).items()}}
-        return {name: values[name] for name, read in self.__dict__["_read"].items() if values[name] != read}
+        inside = [name for name, read in self.__dict__["_read"].items() if values[name] != read]
+        return {name: values[name] for name in (*self.__dict__["_changes"], *inside)}
 
     def _bind(self, etag: str, save: Save) -> None:
         self.__dict__.update(_etag=etag, _save=save)
