@@ -5,6 +5,8 @@ two statements are compared, and a REPLACES link says how probably the later one
 the claim make it probable (`extraction.fact_endings`), the fact ends when the later statement was made. The turn that
 made it SUPERSEDES the fact, and replaces the earlier turn at least as probably.
 
+Facts of what is to come end too: "The tiler comes on 11 May", "his new date is 19 May".
+
 Only what rests on the earlier statement alone ends: an extracted fact without further evidence, learned from a short
 turn, and replaced by the same speaker, who does not far more surely replace another statement with it; what was only
 answered to the earlier one is none. Of "I work at Globex, parking costs 40 euros" the fact of Globex ends unless the
@@ -39,7 +41,7 @@ from memory.services.replaced_evidence import add_links, weaken_partial_replacem
 
 FIND_REPLACED = """
 SELECT fact.id, newer.id, older.id, newer.event_time, fact.text, older.text, newer.text, link.weight,
-    ARRAY (
+    fact.temporal = 'future', ARRAY (
         SELECT other.text FROM memory_links AS also JOIN memories AS other
             ON other.account_id = %(account_id)s AND other.id = also.source_id
         WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.id
@@ -58,8 +60,9 @@ WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weigh
     AND NOT newer.quarantined AND newer.text !~ '[?？]' AND older.text !~ '[?？]'
     AND length(older.text) <= %(characters)s
     AND fact.agent_id = older.agent_id AND fact.user_id = older.user_id AND fact.channel = older.channel
-    AND fact.status = 'active' AND fact.temporal = 'current' AND fact.valid_to IS NULL AND fact.retracted_at IS NULL
-    AND (fact.valid_from IS NULL OR fact.valid_from < newer.event_time)
+    AND fact.status = 'active' AND fact.temporal IN ('current', 'future') AND fact.retracted_at IS NULL
+    AND (fact.valid_to IS NULL OR fact.valid_to > newer.event_time)
+    AND (fact.temporal = 'future' OR fact.valid_from IS NULL OR fact.valid_from < newer.event_time)
     AND fact.source = %(source)s AND NOT (fact.pinned OR fact.archived OR fact.quarantined)
     AND NOT EXISTS (
         SELECT FROM memory_links AS stronger WHERE stronger.account_id = %(account_id)s AND stronger.type = 'REPLACES'
@@ -97,6 +100,7 @@ class OutdatedFact(NamedTuple):
     statement: str
     replacing: str
     weight: float
+    is_planned: bool = False
     others: Sequence[str] = ()
     """The claims of other facts that the earlier statement taught."""
 
@@ -109,8 +113,11 @@ class OutdatedFact(NamedTuple):
 
     @property
     def ends_at(self) -> datetime:
-        """The time of the later statement, or the day to come from which it holds: "rent is going up in January"."""
-        if not IS_TO_COME.search(self.replacing):
+        """The time of the later statement, or the day to come from which it holds: "rent is going up in January".
+
+        A plan ends when another one is made.
+        """
+        if self.is_planned or not IS_TO_COME.search(self.replacing):
             return self.said_at
         # "from January" is read as "in January" is
         text = re.sub(r"\bfrom (?=[A-Z])", "in ", self.replacing)

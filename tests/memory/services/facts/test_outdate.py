@@ -191,7 +191,7 @@ def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
 
 def outdated(claim: str, statement: str, replacing: str, *others: str, weight: float = 0.9) -> OutdatedFact:
     some = UUID(int=1)
-    return OutdatedFact(some, some, some, TURN_TIME, claim, statement, replacing, weight, others)
+    return OutdatedFact(some, some, some, TURN_TIME, claim, statement, replacing, weight, others=others)
 
 
 @pytest.mark.parametrize(
@@ -241,6 +241,22 @@ def test_a_fact_ends_on_the_day_of_the_change(user: Owner) -> None:
     replace_statement(user, "I pay £30 for Netflix.", later="Netflix is going up to £35 in June.")
 
     assert Fact.objects.get(text="The user pays £30 for Netflix").valid_to == datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("later", "status"),
+    [
+        pytest.param("The tiler called it off, his new date for us is 30 June.", "superseded", id="another date"),
+        pytest.param("The tiler came at noon.", "active", id="it was over by then"),
+    ],
+)
+def test_what_is_to_come_ends_until_it_is_over(user: Owner, later: str, status: str) -> None:
+    day = "9 June" if status == "superseded" else "10 February"
+    replace_statement(user, f"The tiler comes for our bathroom on {day}.", later=later)
+
+    fact = Fact.objects.get(text__startswith="The tiler comes for the user's bathroom")
+    assert (fact.temporal, fact.status) == ("future", status)
+    assert (fact.valid_to == LATER_AT) == (status == "superseded")
 
 
 @pytest.mark.parametrize(
