@@ -29,7 +29,7 @@ from memory.verbs import VERBS
 REPLACES, DERIVED_FROM = "REPLACES", "DERIVED_FROM"
 
 MAX_REORDERED = 20
-"""Candidates at the front whose replacements are moved before them."""
+"""Candidates at the front whose replacements are moved before them. Those behind are marked where they are."""
 NEARLY_SAME = 0.9
 """Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
 _EARLIER = re.compile(
@@ -126,11 +126,9 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     is_past_tense = not is_about_past and is_in_past_tense(query.text)
     sources = sources_of_facts(candidates, context.links)
     asked = frozenset(name.lower() for name in _NAME.findall(query.text))
-    replaced = find_replaced(
-        candidates, context.links, sources, head=MAX_REORDERED, is_past_tense=is_past_tense, asked=asked
-    )
+    replaced = find_replaced(candidates, context.links, sources, is_past_tense=is_past_tense, asked=asked)
     aged = find_aged(candidates, sources) if _ASKS_FOR_AGE.search(query.text) else frozenset()
-    for older in candidates[:MAX_REORDERED]:
+    for place, older in enumerate(candidates):
         if (found := replaced.get(older.id)) is None:
             continue
         newer = found.newer
@@ -138,7 +136,7 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
         is_sure = found.weight >= SURE_REPLACEMENT
         if is_sure and not is_later:
             older.superseded_by, older.superseded_at = newer.id, newer.event_time
-        if query.include_superseded:
+        if query.include_superseded or place >= MAX_REORDERED:
             continue
         if is_about_past or is_later:
             if found.wanted >= LEAST_WANTED_PAST:
@@ -220,11 +218,10 @@ def find_replaced(
     links: Sequence[LinkBetween],
     sources: Mapping[UUID, Sequence[UUID]],
     *,
-    head: int,
     is_past_tense: bool,
     asked: frozenset[str],
 ) -> dict[UUID, Replaced]:
-    """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
+    """Return, by id, for each replaced candidate the replacement that the question wants most.
 
     Long texts are left out: they say more than one thing, and are about as near to each other as what replaces them.
     A fact is at the place of its only source, or that one at the fact's: both say the same.
@@ -233,7 +230,7 @@ def find_replaced(
     replacements = collect_replacements(candidates, links, sources)
     places = places_of(candidates, sources)
     found: dict[UUID, Replaced] = {}
-    for older in candidates[:head]:
+    for older in candidates:
         if len(older.text) > MAX_STATEMENT_CHARACTERS:
             continue
         ways = [

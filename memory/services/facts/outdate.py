@@ -27,7 +27,7 @@ from django.db import connection
 from memory.audit import record_audit
 from memory.dates import Bound, Tense, find_dates
 from memory.extraction.fact_endings import ENDING_FLOOR, FactEnding, ending_probability
-from memory.extraction.statement_words import read_words
+from memory.extraction.statement_words import part_about, read_words
 from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
@@ -57,8 +57,7 @@ WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weigh
     AND (link.source_id = ANY(%(turn_ids)s::uuid[]) OR link.target_id = ANY(%(turn_ids)s::uuid[]))
     AND newer.role = older.role AND newer.name IS NOT DISTINCT FROM older.name
     AND newer.user_id = older.user_id AND newer.channel = older.channel AND newer.event_time > older.event_time
-    AND NOT newer.quarantined AND newer.text !~ '[?？]' AND older.text !~ '[?？]'
-    AND length(older.text) <= %(characters)s
+    AND NOT newer.quarantined AND length(older.text) <= %(characters)s
     AND fact.agent_id = older.agent_id AND fact.user_id = older.user_id AND fact.channel = older.channel
     AND fact.status = 'active' AND fact.temporal IN ('current', 'future') AND fact.retracted_at IS NULL
     AND (fact.valid_to IS NULL OR fact.valid_to > newer.event_time)
@@ -107,9 +106,18 @@ class OutdatedFact(NamedTuple):
     @property
     def probability(self) -> float:
         """The probability that the fact ends: 0 where the later statement speaks of something else that was said."""
-        if not self.is_what_was_replaced:
+        if self.is_asked or not self.is_what_was_replaced:
             return 0.0
         return ending_probability(FactEnding(self.claim, self.statement, self.replacing, self.weight))
+
+    @property
+    def is_asked(self) -> bool:
+        """Return True if what either statement says of the claim is a question: "Is standup at ten now? Thanks!"."""
+        claim = read_words(self.claim)
+        return any(
+            part_about(claim, read_words(text)).text.rstrip().endswith(("?", "？"))
+            for text in (self.statement, self.replacing)
+        )
 
     @property
     def ends_at(self) -> datetime:

@@ -363,6 +363,17 @@ def test_a_fact_that_ranks_far_behind_counts_among_the_facts_of_a_replaced_turn(
     assert fact.superseded_by is None
 
 
+def test_what_is_replaced_far_behind_is_marked_in_its_place() -> None:
+    """A prompt context quotes more than the first results, and says of each what is no longer true."""
+    found = ranked(*(1.0 - number / 100 for number in range(MAX_REORDERED + 5)))
+    older, newer = found[MAX_REORDERED], found[-1]
+
+    ordered = order_by_replacement(found, asking(replaces(newer.id.int, older.id.int), text="Where does she live?"))
+
+    assert numbers(ordered) == numbers(found)
+    assert older.superseded_by == newer.id
+
+
 def test_a_question_about_the_past_gets_the_earlier_turn_before_facts_of_the_later_one() -> None:
     fact, older, newer, other = fact_and_turns(1.0, 0.8, 0.9, 0.7)
 

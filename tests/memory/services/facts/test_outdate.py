@@ -66,6 +66,19 @@ def test_the_fact_ends_when_the_later_statement_was_made(user: Owner) -> None:
     assert read_visible_history(user, fact).superseded_by == [replacing.id]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (EARLIER, f"{LATER}. Could you move my alarm?"),
+        (f"{EARLIER} What should I eat before it?", LATER),
+    ],
+)
+def test_a_question_besides_it_changes_nothing(user: Owner, earlier: str, later: str) -> None:
+    replace_statement(user, earlier, later=later)
+
+    assert Fact.objects.get(text=CLAIM).status == "superseded"
+
+
 def test_it_ends_too_where_the_earlier_statement_is_extracted_last(user: Owner) -> None:
     say_one(user, LATER, days=30)
     extract_all(NOW)
