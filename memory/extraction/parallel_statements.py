@@ -1,4 +1,8 @@
-"""Statements that are built alike about different things: "My nephew Kuba turns nine", "My nephew Filip turns six"."""
+"""Statements about different things, or about different attributes of one thing, however near they are in meaning.
+
+"My nephew Kuba turns nine" and "My nephew Filip turns six"; "The conference is in Vienna" and "The conference is on 14
+May".
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,6 +16,15 @@ _MOST_PARALLEL_WORDS = 40
 _MOST_SLOT_WORDS = 2
 _ONE_AT_A_TIME = frozenset({"live", "lives", "living", "work", "works", "working", "based"})
 """Verbs of what is true of one place at a time, so that another place and another detail are no other thing."""
+_PRONOUN = re.compile(r"(?:i|you|we|they|he|she|it|that|there)['’]\w+")
+_SPAN = re.compile(r"(?:milli)?(?:second|minute|hour|day|week|month|year)s?|ms|s|min|mins|hrs?|h")
+_CLOCK = re.compile(r"\d{1,2}[:.]\d\d|\d{1,2}(?::\d\d)?[ap]m")
+_SCHEDULED = re.compile(
+    r"(?P<owner>(?:my|our|\w+['’]s)) (?P<what>[a-z][\w -]{1,40}?) (?:is|are)(?: \w+)? (?:on|at|in|every) ",
+    re.IGNORECASE,
+)
+"""A thing of somebody, and when or where it is."""
+_MOST_PREDICATE_WORDS = 14
 _ONE_FORM = {"are": "is", "were": "was", "have": "has", "do": "does"}
 """Forms of verbs that only tell one thing from several."""
 _DATE_WORDS = re.compile(
@@ -70,3 +83,45 @@ def _names_something(words: Sequence[str]) -> bool:
         not word[0].isdigit() and (len(word) == 1 or word not in STOP_WORDS) and not _DATE_WORDS.fullmatch(word)
         for word in words
     )
+
+
+def tell_different_attributes(older: StatementWords, newer: StatementWords) -> bool:
+    """Return True if both say another kind of thing of one subject: a place and a date, a language and a port.
+
+    They begin alike, what follows has no word in common, and gives values of different kinds. Or both say when or where
+    two things of one owner are: "Theo's birthday is on 14 March", "Theo's swim class is on Tuesdays".
+    """
+    before, after = _SCHEDULED.match(older.text), _SCHEDULED.match(newer.text)
+    if before and after and before["owner"].lower() == after["owner"].lower():
+        things, others = (_content(each["what"].lower().split()) for each in (before, after))
+        if things and others and things.isdisjoint(others) and "new" not in others:
+            return True
+    words, other_words = older.in_order, newer.in_order
+    pairs = enumerate(zip(words, other_words, strict=False))
+    start = next((at for at, (one, other) in pairs if one != other), min(len(words), len(other_words)))
+    said, said_later = words[start:], other_words[start:]
+    if not _content(words[:start]) or not said or not said_later or "and" in (said[0], said_later[0]):
+        return False
+    if max(len(said), len(said_later)) > _MOST_PREDICATE_WORDS or not _content(said).isdisjoint(_content(said_later)):
+        return False
+    return _kinds_of_values(said) != _kinds_of_values(said_later) and not part_about(older, newer).has_change
+
+
+def _content(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(word.rstrip("s") for word in words if not _PRONOUN.fullmatch(word)) - STOP_WORDS
+
+
+def _kinds_of_values(words: Sequence[str]) -> frozenset[str]:
+    """Return "time", "span", and what each number counts: {"replica"} of "has 3 replicas"."""
+    kinds = set()
+    numbers = [NUMBER.fullmatch(word) is not None for word in words]
+    is_date = [_DATE_WORDS.fullmatch(word) is not None for word in words]
+    for at, word in enumerate(words):
+        following = words[at + 1] if at + 1 < len(words) else ""
+        if numbers[at] and _SPAN.fullmatch(following):
+            kinds.add("span")
+        elif _CLOCK.fullmatch(word) or (numbers[at] and any(is_date)) or (is_date[at] and not (at and numbers[at - 1])):
+            kinds.add("time")
+        elif numbers[at]:
+            kinds.add(following.rstrip("s"))
+    return frozenset(kinds)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.extraction.forget_requests import without_requests
-from memory.extraction.parallel_statements import are_parallel, are_qualified_otherwise
+from memory.extraction.parallel_statements import are_parallel, are_qualified_otherwise, tell_different_attributes
 from memory.extraction.statement_words import part_about, read_words, says_of_others
 
 MAX_COMPARED_CHARACTERS = 2_000
@@ -35,8 +35,8 @@ OTHER_THING = 2.0
 """What a pair about two things of a kind loses ("the staging database", "the production database"). The samples have
 too few to learn."""
 MAX_OF_A_PART = 0.4
-"""Greatest probability for a statement that says something of others as well ("Ana is 6 and Leo is 3."): the later one
-may come first, but does not mark it."""
+"""Greatest probability for a statement that says something of others as well ("Ana is 6 and Leo is 3."), and where one
+of both is an assistant's: the later one may come first, but does not mark the other."""
 _MIN_WORDS = 3
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _SESSION = timedelta(hours=12)
@@ -51,6 +51,7 @@ class Saying:
     speaker: str
     conversation_id: str
     at: datetime
+    is_by_assistant: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +70,18 @@ class Pair:
     neighbours: int
 
 
-def make_saying(text: str, *, speaker: str, conversation_id: str, at: datetime) -> Saying:
+def make_saying(
+    text: str, *, speaker: str, conversation_id: str, at: datetime, is_by_assistant: bool = False
+) -> Saying:
     """Return the statement of a message, without the speaker's name in front and requests to forget something."""
     said = without_requests(text.removeprefix(f"{speaker}: ") if speaker else text)
-    return Saying(text=said[:MAX_COMPARED_CHARACTERS], speaker=speaker, conversation_id=conversation_id, at=at)
+    return Saying(
+        text=said[:MAX_COMPARED_CHARACTERS],
+        speaker=speaker,
+        conversation_id=conversation_id,
+        at=at,
+        is_by_assistant=is_by_assistant,
+    )
 
 
 def may_state(text: str) -> bool:
@@ -164,7 +173,9 @@ _ROUNDING = 1e-6
 def replacement_probability(pair: Pair) -> float:
     """Return the probability that the later statement replaces the earlier one, in [0, 1].
 
-    It is 0 if one states nothing, if both are the same, and if both say the same of different things.
+    It is 0 if one states nothing, if both are the same, if both say the same of different things or different things of
+    the same, and if an assistant, who mostly repeats, proposes and reports, speaks of no change: of 1,300 replacements
+    in the samples assistants made eight. What an assistant says marks nothing, and is marked by nothing.
     """
     if pair.older.text.strip().casefold() == pair.newer.text.strip().casefold():
         return 0.0
@@ -172,13 +183,16 @@ def replacement_probability(pair: Pair) -> float:
         return 0.0
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
     older, newer = read_words(pair.older.text), read_words(pair.newer.text)
-    if are_parallel(older, newer):
+    if are_parallel(older, newer) or tell_different_attributes(older, newer):
         # not even a weak link, which would put one thing before the other that the question names
+        return 0.0
+    if pair.newer.is_by_assistant and not part_about(older, newer).has_change:
         return 0.0
     if are_qualified_otherwise(older, newer):
         total -= OTHER_THING
     probability = 1 / (1 + math.exp(-total))
-    return min(probability, MAX_OF_A_PART) if says_of_others(older, newer) else probability
+    is_by_assistant = pair.older.is_by_assistant or pair.newer.is_by_assistant
+    return min(probability, MAX_OF_A_PART) if is_by_assistant or says_of_others(older, newer) else probability
 
 
 class PairColumns(NamedTuple):

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from memory import conf
 from memory.retrieval.candidates import Candidate
+from memory.retrieval.own_questions import asks_about_asker
 from memory.retrieval.plans import ScoringContext, Term
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking import MAX_WEIGHT, is_weight
@@ -35,7 +36,13 @@ CONFIDENCE_FILE = Path(__file__).with_name("confidence.json")
 """The shipped weights."""
 FEATURES = ("similarity", "words", "stranger")
 FLOOR = 0.035
-"""Prompt contexts and packets show no evidence if the best result is less likely to help than this."""
+"""Prompt contexts and packets show no evidence if the best result is less likely to help than this, among many."""
+OWN = 0.3
+"""Least confidence of what a user's question about themselves asks for ("Where do I live?", "I moved to Lisbon")."""
+MANY = 128
+"""Candidates from which FLOOR counts as it is."""
+FLOOR_BY_COUNT = 0.2
+"""What the logarithm of the number of candidates adds to the log odds of the floor, up to MANY of them."""
 WORD = re.compile(r"[^\W_]+")
 MAX_JUDGED = 20
 """The first results, which confidence was learned from and by which the floor decides."""
@@ -107,6 +114,16 @@ def model_of(content: dict[str, Any]) -> str:
     return model
 
 
+def floor_among(count: int) -> float:
+    """Return the least confidence that the best of `count` candidates needs: FLOOR, and less among few.
+
+    The best of three memories that have nothing to do with a question is not as near to it as the best of hundreds. So
+    four of five foreign questions get nothing at any size of a store, and few own ones (docs/recall.md).
+    """
+    many = math.log(FLOOR / (1 - FLOOR))
+    return 1 / (1 + math.exp(FLOOR_BY_COUNT * math.log(MANY / min(max(count, 1), MANY)) - many))
+
+
 class Judged(Protocol):
     """Columns of a candidate on which its confidence depends, besides the question."""
 
@@ -127,8 +144,11 @@ class Judged(Protocol):
 def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> None:
     """Set the confidence of each candidate of a recall."""
     chances = chances_of(candidates, weigh_words_by(candidates, context))
+    answers = asks_about_asker(context.query.text)
+    asker = ("", "user", context.owner.user_id.casefold())
     for candidate, chance in zip(candidates, chances, strict=True):
-        candidate.likelihood = chance
+        is_own = candidate.speaker.casefold() in asker and any(told.search(candidate.text) for told in answers)
+        candidate.likelihood = max(chance, OWN) if is_own else chance
 
 
 def chances_of(candidates: Sequence[Judged], context: ScoringContext) -> list[float]:

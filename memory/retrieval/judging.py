@@ -12,7 +12,7 @@ from uuid import UUID
 from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.providers.connections import NEVER
-from memory.retrieval.confidence import FLOOR, MAX_JUDGED, chances_of, may_be_silent
+from memory.retrieval.confidence import FLOOR, MAX_JUDGED, chances_of, floor_among, may_be_silent
 from memory.retrieval.plans import QueryAnalysis, RecallContext, ScoringContext
 from memory.retrieval.queries import Query
 from memory.retrieval.query_analysis import analyze_query
@@ -51,11 +51,13 @@ def judge_hits(owner: Owner, query: MemoryQuery, hits: Sequence[H], *, now: date
 
 
 def keep_helpful_hits(query: MemoryQuery, hits: Sequence[H]) -> list[H]:
-    """Return the judged hits, or none if none of the first twenty is likely enough to help (`FLOOR`).
+    """Return the judged hits, or none if none of the first twenty is likely enough to help (`floor_among`).
 
-    Hits that were found by their words, since they have no vector yet, may help.
+    Hits that were found by their words, since they have no vector yet, may help. As many hits as were wanted are the
+    best of nobody knows how many.
     """
-    may_help = any(hit.similarity is None or (hit.likelihood or 0.0) >= FLOOR for hit in hits[:MAX_JUDGED])
+    floor = floor_among(len(hits)) if len(hits) < query.top_k else FLOOR
+    may_help = any(hit.similarity is None or (hit.likelihood or 0.0) >= floor for hit in hits[:MAX_JUDGED])
     return list(hits) if may_help or not may_be_silent(question_of(query)) else []
 
 

@@ -21,7 +21,7 @@ from memory.providers.connections import Deadline
 from memory.providers.rerankers import Reranker
 from memory.providers.sentences import is_question
 from memory.retrieval.candidates import GIVES_ORDERS, Bundle, Candidate, Metric
-from memory.retrieval.confidence import FLOOR, MAX_JUDGED, add_confidence, may_be_silent
+from memory.retrieval.confidence import MAX_JUDGED, add_confidence, floor_among, may_be_silent
 from memory.retrieval.floods import (
     ALIKE,
     ASKS_FOR_VALUE,
@@ -369,8 +369,8 @@ def keep_helpful(run: RecallRun, ranked: Sequence[Candidate]) -> list[Candidate]
         return [each for each in ranked if each.pinned or each.likelihood >= least]
     if not run.query.has_floor or not may_be_silent(run.query) or names_what_is_known(ranked[:MAX_JUDGED], run.query):
         return list(ranked)
-    may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in ranked[:MAX_JUDGED])
-    return [each for each in ranked if may_help or each.pinned]
+    best = max((1.0 if each.similarity is None else each.likelihood for each in ranked[:MAX_JUDGED]), default=0.0)
+    return [each for each in ranked if each.pinned or best >= floor_among(len(ranked))]
 
 
 def keep_pinned(ranked: Sequence[Candidate], top_k: int) -> list[Candidate]:

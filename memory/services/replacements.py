@@ -67,7 +67,8 @@ TURNS_AT_ONCE = 500
 """Turns of a former conversation that are compared by one statement."""
 
 SAYINGS = f"""
-SELECT id, coalesce(name, ''), conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}) FROM memories
+SELECT id, coalesce(name, ''), conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}),
+    coalesce(role, '') = 'assistant' FROM memories
 WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 (composed of constants alone)
 # in one order, and after a wait for those who delete only what is still there
@@ -329,7 +330,13 @@ def read_sayings(account_id: UUID, ids: Collection[UUID]) -> dict[UUID, Saying]:
         parameters: dict[str, Any] = {"account_id": account_id, "ids": Ids(ids)}
         cursor.execute(SAYINGS, parameters)
         sayings = {
-            memory_id: make_saying(text, speaker=name, conversation_id=conversation_id or str(memory_id), at=at)
-            for memory_id, name, conversation_id, at, text in cursor.fetchall()
+            memory_id: make_saying(
+                text,
+                speaker=name,
+                conversation_id=conversation_id or str(memory_id),
+                at=at,
+                is_by_assistant=is_by_assistant,
+            )
+            for memory_id, name, conversation_id, at, text, is_by_assistant in cursor.fetchall()
         }
     return {memory_id: saying for memory_id, saying in sayings.items() if may_state(saying.text)}

@@ -21,7 +21,6 @@ from memory.models.statements import half_vector
 from memory.owner import Owner
 from memory.providers.connections import NEVER
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.confidence import FLOOR
 from memory.retrieval.hidden import MAX_TEXT_CHARACTERS, build_hidden_statement
 from memory.retrieval.plans import RecallContext
 from memory.retrieval.queries import Query
@@ -127,7 +126,7 @@ def omit(candidate: Candidate, omission: Omission, detail: str) -> OmittedMemory
 
 
 def describe_floor(candidate: Candidate) -> str:
-    return f"Its confidence of {candidate.likelihood:.3f} is too low, and none reached {FLOOR:g}."
+    return f"Its confidence of {candidate.likelihood:.3f} is too low, and so are those of all others."
 
 
 def find_hidden(owner: Owner, query: Query, known: Sequence[UUID], *, now: datetime) -> list[OmittedMemory]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memory.extraction.replacement import (
     MAX_NEIGHBOURS,
+    MAX_OF_A_PART,
     Pair,
     PairColumns,
     make_saying,
@@ -89,6 +90,62 @@ def test_a_statement_with_another_value_may_replace_the_earlier_one_without_a_wo
 @pytest.mark.parametrize(("older", "newer"), BOTH_HOLD)
 def test_statements_about_different_things_both_hold(older: str, newer: str) -> None:
     assert replacement_probability(pair(older, newer)) < SURE_REPLACEMENT
+
+
+OTHER_ATTRIBUTES = [
+    ("The conference is in Vienna.", "The conference is on 14 May."),
+    ("The checkout service is written in Go.", "The checkout service runs on port 8080."),
+    ("The mobile app has 4 developers.", "The mobile app supports iOS 16."),
+    ("The team offsite is in Porto.", "The team offsite has 24 participants."),
+    ("The checkout service has 3 replicas.", "The checkout service times out after 10 seconds."),
+    ("The Miller order is 40 chairs.", "The Miller order ships on 17 December."),
+    ("My dentist is Dr. Weiss.", "My dentist appointment is on 22 January."),
+    ("Theo's birthday is on 14 March.", "Theo's swim class is on Thursdays at 5pm now."),
+]
+SAME_ATTRIBUTE = [
+    ("The conference is in Vienna.", "The conference is in Prague."),
+    ("The checkout service runs on port 8080.", "The checkout service runs on port 9090."),
+    ("The mobile app has 4 developers.", "The mobile app has 6 developers."),
+    ("The upload times out after 30 seconds.", "The upload times out after two minutes."),
+    ("The Miller order ships on 17 December.", "The Miller order ships on Friday."),
+    ("Theo's swim class is on Tuesdays at 4pm.", "Theo's swim class is on Thursdays at 5pm now."),
+    ("The conference is on 14 May.", "The conference was moved to autumn."),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), OTHER_ATTRIBUTES)
+def test_a_statement_about_another_attribute_of_the_same_thing_replaces_nothing(older: str, newer: str) -> None:
+    assert replacement_probability(pair(older, newer)) == 0
+
+
+@pytest.mark.parametrize(("older", "newer"), SAME_ATTRIBUTE)
+def test_a_statement_about_the_same_attribute_may_replace_the_earlier_one(older: str, newer: str) -> None:
+    assert replacement_probability(pair(older, newer)) >= PROBABLE_REPLACEMENT
+
+
+@pytest.mark.parametrize(
+    ("newer", "least", "most"),
+    [
+        ("The standup is now at 10.", PROBABLE_REPLACEMENT, MAX_OF_A_PART),
+        ("The standup of the other team takes place at 10.", 0.0, 0.0),
+    ],
+)
+def test_an_assistant_replaces_a_statement_only_by_words_of_change_and_marks_none(
+    newer: str, least: float, most: float
+) -> None:
+    both = pair("Our standup is at 9:30.", newer)
+
+    said = replacement_probability(replace(both, newer=replace(both.newer, is_by_assistant=True)))
+
+    assert least <= said <= most
+    assert replacement_probability(both) > said
+
+
+def test_what_an_assistant_said_is_not_marked() -> None:
+    both = pair("The standup is at 9:30.", "We moved the standup to 10.")
+
+    assert replacement_probability(both) >= SURE_REPLACEMENT
+    assert replacement_probability(replace(both, older=replace(both.older, is_by_assistant=True))) == MAX_OF_A_PART
 
 
 def test_a_statement_does_not_replace_the_same_one() -> None:
