@@ -95,8 +95,11 @@ class AgentMemoryService(BaseMemoryService):
 
 
 def name_conversation(app_name: str, user_id: str, session_id: str) -> str:
-    """Return the conversation of a session, whose id is unique for one user of one app only."""
-    return f"{app_name}/{user_id}/{session_id}"
+    """Return the conversation of a session, whose id is unique for one user of one app only.
+
+    A slash in the name of an app or a user is written %2F: another user could be meant otherwise.
+    """
+    return "/".join([*(each.replace("%", "%25").replace("/", "%2F") for each in (app_name, user_id)), session_id])
 
 
 def make_id(found: Any) -> str:
