@@ -63,6 +63,15 @@ class AgentMemoryStore(MemoryStore):
         turns = []
         for at, message in enumerate(messages):
             text = "\n".join(block["text"] for block in message["content"] if block.get("text"))
-            turn = make_turn(message["role"], text, member=WHOLE, whole=message)
+            turn = make_turn(message["role"], text, member=WHOLE, whole=leave_out_bytes(message))
             turns.append(turn | ({"client_id": f"{self._run}-{numbers[at]}"} if numbers else {}))
         await add_turns(self.client, self.conversation_id, turns)
+
+
+def leave_out_bytes(value: Any) -> Any:
+    """Return a part of a message with the number of bytes of images and files instead of the bytes."""
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, dict):
+        return {name: leave_out_bytes(each) for name, each in value.items()}
+    return [leave_out_bytes(each) for each in value] if isinstance(value, list) else value

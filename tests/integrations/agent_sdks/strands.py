@@ -31,6 +31,9 @@ async def main() -> None:
         turns = [(turn.role, turn.content) async for turn in client.turns("run")]
         assert turns[:2] == [("user", "We fly to Madeira.\nOn 4 May."), ("assistant", "(no text)")], turns
         assert len(turns) == 3
+        image = {"image": {"format": "png", "source": {"bytes": b"x" * 2_000_000}}}
+        await store.add_messages([{"role": "user", "content": [{"text": "Look at this."}, image]}])
+        assert [turn.content async for turn in client.turns("run")][3:] == ["Look at this."]
 
 
 asyncio.run(main())
