@@ -400,6 +400,18 @@ def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_ke
     over_http(f"{mcp_url}/graph", bound_key, use)
 
 
+@pytest.mark.slow
+def test_an_entity_with_as_many_relations_as_there_may_be_is_deleted(mcp_url: str, bound_key: str) -> None:
+    relations = [{"from": "hub", "to": f"e{number}", "relationType": "knows"} for number in range(1_000)]
+
+    async def use(client: McpClient) -> None:
+        await call(client, "create_relations", relations=relations)
+        await call(client, "delete_entities", entityNames=["hub"])
+        assert (await call(client, "read_graph"))["relations"] == []
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
 def test_the_command_without_a_key_says_what_to_do() -> None:
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": PATHS}
     command = [sys.executable, "-m", "agent_memory_integrations.mcp.stdio"]
