@@ -53,6 +53,11 @@ def read_text(turn: TurnAnswer) -> str:
     return str(turn.content or "")
 
 
+def is_erased(turn: TurnAnswer) -> bool:
+    """Return True for a turn whose content was erased. Only its number is left."""
+    return turn.content == ERASED and not turn.metadata
+
+
 async def add_turns(client: AsyncClient, conversation_id: str, turns: list[dict[str, Any]], **options: Any) -> None:
     """Append turns, in as many requests as they need."""
     for start in range(0, len(turns), MAX_TURNS):
@@ -78,7 +83,7 @@ async def read_last_turns(client: AsyncClient, conversation_id: str, limit: int 
         first = max(0, count - wanted)
         after: dict[str, Any] = {"after_index": first - 1} if first else {}
         listed = client.list_turns(conversation_id, page_size=200, **after)
-        found = [turn async for turn in listed if turn.content != ERASED or turn.metadata]
+        found = [turn async for turn in listed if not is_erased(turn)]
         if not first or (limit is not None and len(found) >= limit):
             return found if limit is None else found[max(0, len(found) - limit) :]
         # erased turns keep their numbers
