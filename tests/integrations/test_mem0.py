@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from agent_memory_client import Client
+from agent_memory_client import Client, NotFoundError
 from agent_memory_integrations.mem0_memory import Memory
 
 from memory.models import Account
@@ -272,6 +272,67 @@ def test_deleting_a_fact_keeps_what_was_learned_in_its_place(compat: Mem0Routes,
     assert compat.send("GET", f"/v1/memories/{acme}/").json()["memory"] == "Alex works at Initech"
     assert compat.send("DELETE", f"/v1/memories/{acme}/").status_code == 200
     assert compat.send("GET", f"/v1/memories/{initech}/").json()["memory"] == "Alex works at Initech"
+
+
+def update_twice(compat: Mem0Routes, client: Client) -> list[str]:
+    """Return the ids of a fact and of what two updates made of it, each of them by the id that lists show."""
+    ids = [client.learn("Alex lives in Rome", user_id="alex", agent_id="mem0").id]
+    for city in ("Turin", "Oslo"):
+        body = {"text": f"Alex lives in {city}"}
+        ids.append(compat.send("PUT", f"/v1/memories/{ids[-1]}/", body).json()["id"])
+    return ids
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_deleting_an_updated_fact_by_any_of_its_ids_leaves_no_former_text(
+    compat: Mem0Routes, client: Client, position: int
+) -> None:
+    ids = update_twice(compat, client)
+    histories = [compat.send("GET", f"/v1/memories/{each}/history/").json() for each in ids]
+    assert [[event["id"] for event in each] for each in histories] == [ids] * 3
+
+    assert compat.send("DELETE", f"/v1/memories/{ids[position]}/").status_code == 200
+
+    for each in ids:
+        assert compat.send("GET", f"/v1/memories/{each}/").status_code == 404
+        assert compat.send("GET", f"/v1/memories/{each}/history/").status_code == 404
+        with pytest.raises(NotFoundError):
+            client.get_fact(each, user_id="alex", agent_id="mem0")
+
+
+def test_several_updated_facts_are_deleted_with_their_former_texts(compat: Mem0Routes, client: Client) -> None:
+    first, _, listed = update_twice(compat, client)
+
+    assert compat.send("DELETE", "/v1/batch/", {"memories": [{"memory_id": listed}]}).status_code == 200
+
+    assert compat.send("GET", f"/v1/memories/{first}/").status_code == 404
+
+
+def test_deleting_a_run_deletes_what_updates_made_of_its_facts(compat: Mem0Routes, client: Client) -> None:
+    said = {"messages": [{"role": "user", "content": "I live in Rome."}], "user_id": "alex", "run_id": "r1"}
+    compat.send("POST", "/v3/memories/add/", said)
+    turn = next(iter(client.turns("r1", agent_id="mem0")))
+    fact = client.learn("Alex lives in Rome", source_turn_id=turn.id, user_id="alex", agent_id="mem0")
+    made = compat.send("PUT", f"/v1/memories/{fact.id}/", {"text": "Alex lives in Turin"}).json()["id"]
+
+    assert compat.send("DELETE", "/v2/entities/run/r1/").status_code == 200
+
+    for each in (turn.id, fact.id, made):
+        assert compat.send("GET", f"/v1/memories/{each}/").status_code == 404
+    assert compat.count(user_id="alex") == 0
+
+
+def test_deleting_an_update_keeps_what_it_is_no_update_of(compat: Mem0Routes, client: Client) -> None:
+    acme, initech = (client.learn(f"Alex works at {name}", user_id="alex").id for name in ("Acme", "Initech"))
+    named = client.learn("Alex owns a bicycle", user_id="alex", metadata={"mem0_id": acme}).id
+    made = compat.send("PUT", f"/v1/memories/{initech}/", {"text": "Alex works at Globex"}).json()["id"]
+
+    for each in (made, named):
+        assert compat.send("DELETE", f"/v1/memories/{each}/").status_code == 200
+
+    assert client.get_fact(acme, user_id="alex").status == "superseded"
+    with pytest.raises(NotFoundError):
+        client.get_fact(initech, user_id="alex")
 
 
 def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes) -> None:

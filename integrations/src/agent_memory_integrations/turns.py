@@ -58,6 +58,11 @@ def is_erased(turn: TurnAnswer) -> bool:
     return turn.content == ERASED and not turn.metadata
 
 
+def is_erased_memory(memory: MemoryAnswer) -> bool:
+    """Return True for a turn whose content was erased, in a list of memories."""
+    return memory.kind == "turn" and memory.text == ERASED and not memory.metadata
+
+
 async def add_turns(client: AsyncClient, conversation_id: str, turns: list[dict[str, Any]], **options: Any) -> None:
     """Append turns, in as many requests as they need."""
     for start in range(0, len(turns), MAX_TURNS):
