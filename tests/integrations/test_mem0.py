@@ -266,6 +266,20 @@ def test_an_id_stands_for_what_an_update_made_of_a_fact(compat: Mem0Routes, clie
     assert compat.count(user_id="alex") == 0
 
 
+def test_what_was_said_is_gone_after_its_deletion(compat: Mem0Routes) -> None:
+    said = [{"role": "user", "content": each} for each in ("My PIN is 4711.", "Hello there.")]
+    added = compat.send("POST", "/v3/memories/add/", {"messages": said, "run_id": "r1"}).json()["results"]
+    first, second = (each["id"] for each in added)
+
+    assert compat.send("DELETE", f"/v1/memories/{first}/").status_code == 200
+
+    for path in (f"/v1/memories/{first}/", f"/v1/memories/{first}/history/"):
+        assert compat.send("GET", path).status_code == 404
+    assert compat.send("PUT", f"/v1/memories/{first}/", {"text": "x"}).status_code == 404
+    listed = compat.send("POST", "/v3/memories/", {"filters": {"run_id": "r1"}}).json()["results"]
+    assert [each["id"] for each in listed] == [second]
+
+
 def test_deleting_a_fact_keeps_what_was_learned_in_its_place(compat: Mem0Routes, client: Client) -> None:
     acme, initech = (client.learn(f"Alex works at {name}", user_id="alex").id for name in ("Acme", "Initech"))
 

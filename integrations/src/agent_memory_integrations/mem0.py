@@ -44,6 +44,7 @@ from agent_memory_integrations.mem0_requests import (
     read_threshold,
     read_top_k,
 )
+from agent_memory_integrations.turns import is_erased_memory
 
 PAGE_SIZE = 100
 KINDS = ("turn", "episode", "fact", "entity", "strategy", "goal", "artifact", "learning", "note")
@@ -132,10 +133,10 @@ async def list_all(client: AsyncClient, request: Request, body: Answer) -> Answe
 
 
 async def latest_memories(client: AsyncClient, **filters: Any) -> AsyncIterator[MemoryAnswer]:
-    """Yield the latest MAX_LISTED memories, but for facts that are true no more."""
+    """Yield the latest MAX_LISTED memories, but for facts that are true no more and what was erased."""
     count = 0
     async for each in client.memories(page_size=PAGE_SIZE, **filters):
-        if each.status not in ("superseded", "ended"):
+        if each.status not in ("superseded", "ended") and not is_erased_memory(each):
             yield each
         count += 1
         if count == MAX_LISTED:

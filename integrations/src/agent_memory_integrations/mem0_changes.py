@@ -13,6 +13,7 @@ from agent_memory_client.models import MemoryAnswer
 from starlette.requests import Request
 
 from agent_memory_integrations.mem0_requests import Answer, Mem0RequestError, describe, end_of_day, read_objects
+from agent_memory_integrations.turns import is_erased_memory
 from agent_memory_integrations.updates import forget_versions, read_former, read_versions, update_fact
 
 STAYS = (
@@ -22,8 +23,15 @@ STAYS = (
 
 
 async def read_current(client: AsyncClient, memory_id: Id) -> MemoryAnswer:
-    """Return a memory; of a fact that was superseded, the one that is true now."""
-    return (await read_versions(client, memory_id))[-1]
+    """Return a memory; of a fact that was superseded, the one that is true now. Raises as `refuse_erased` does."""
+    return refuse_erased((await read_versions(client, memory_id))[-1])
+
+
+def refuse_erased(memory: MemoryAnswer) -> MemoryAnswer:
+    """Return the memory. Raises Mem0RequestError for a turn that was erased."""
+    if is_erased_memory(memory):
+        raise Mem0RequestError("This memory was deleted.", status=404)
+    return memory
 
 
 async def update(client: AsyncClient, request: Request, body: Answer) -> Answer:
@@ -52,6 +60,8 @@ def check_change(held: MemoryAnswer, body: Mapping[str, Any]) -> None:
     text = body.get("text")
     if held.kind == "turn":
         raise Mem0RequestError("This is what was said, and is not changed. Delete it, and add what is true instead.")
+    if held.kind not in ("note", "fact"):
+        raise Mem0RequestError(f"Only notes and facts are changed, and this memory is of the kind {held.kind}.")
     if text is not None and (not isinstance(text, str) or not text.strip()):
         raise Mem0RequestError("text must be a text, not only blanks.")
     if text is None and body.get("metadata") is None and "expiration_date" not in body:
@@ -142,6 +152,7 @@ async def forget_many(client: AsyncClient, memories: Sequence[MemoryAnswer]) -> 
 async def history(client: AsyncClient, request: Request, body: Answer) -> list[Answer]:
     """Return how a memory came to be: added, and updated if it is a fact. Former texts of notes are not kept."""
     versions = await read_versions(client, request.path_params["id"])
+    refuse_erased(versions[0])
     older = [{**each.to_dict(), "text": each.claim} for each in await read_former(client, versions[0])]
     changes: list[Answer] = []
     former = None

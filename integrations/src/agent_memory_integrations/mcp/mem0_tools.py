@@ -9,6 +9,7 @@ from pydantic import Field
 from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, pick
 from agent_memory_integrations.mem0_changes import change, read_current
 from agent_memory_integrations.mem0_requests import Mem0RequestError
+from agent_memory_integrations.turns import is_erased_memory
 from agent_memory_integrations.updates import UPDATED, forget_versions
 
 
@@ -40,7 +41,7 @@ async def get_memories(
     """List memories, latest first. Facts that are true no more are left out."""
     found: list[Answer] = []
     async for each in memory.memories(page_size=limit):
-        if each.status not in ("superseded", "ended"):
+        if each.status not in ("superseded", "ended") and not is_erased_memory(each):
             found.append(describe(each.to_dict()))
         if len(found) == limit:
             break
@@ -49,7 +50,10 @@ async def get_memories(
 
 async def get_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
     """Return a memory; of a fact that was superseded, what is true now."""
-    return describe((await read_current(memory, memory_id)).to_dict())
+    try:
+        return describe((await read_current(memory, memory_id)).to_dict())
+    except Mem0RequestError as err:
+        raise ToolError(str(err)) from err
 
 
 async def update_memory(
