@@ -376,6 +376,14 @@ def test_several_notes_are_stored_all_or_none(compat: Mem0Routes) -> None:
     assert stored.json()["results"][0]["memory"] == "Alex owns\na bicycle."
 
 
+def test_no_note_is_kept_if_a_later_one_is_refused(compat: Mem0Routes) -> None:
+    messages = [{"role": "user", "content": each} for each in ("Alex eats nuts.", "x" * 100_001)]
+
+    refused = compat.send("POST", "/v3/memories/add/", {"user_id": "alex", "infer": False, "messages": messages})
+
+    assert (refused.status_code, compat.count(user_id="alex")) == (400, 0)
+
+
 def test_results_come_by_their_scores_and_are_of_the_user_that_is_named(compat: Mem0Routes) -> None:
     for text in ("Alex plays chess.", "Chess.", "The weather is fine.", "Alex plays a game on Sundays."):
         compat.add(text, user_id="alex")

@@ -6,10 +6,16 @@ from which knowledge is extracted; with `infer=False` each message becomes a not
 delete or find more than was asked for is refused.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from agent_memory_client import AgentMemoryError, AsyncClient, ConflictError, NotFoundError, StatusError
+from agent_memory_client import (
+    AgentMemoryError,
+    AsyncClient,
+    ConflictError,
+    NotFoundError,
+    StatusError,
+)
 from agent_memory_client.config import is_key
 from agent_memory_client.models import MemoryAnswer, SearchedMemory
 from starlette.applications import Starlette
@@ -73,9 +79,21 @@ async def add(client: AsyncClient, request: Request, body: Answer) -> Answer:
         texts = [read_note(each) for each in messages]
         if scope.conversation_id:
             await join_run(client, scope)
-        notes = [await client.remember(text, **options) for text in texts]
-        stored = [(note.id, note.text) for note in notes]
+        stored = [(note.id, note.text) for note in await remember_all(client, texts, **options)]
     return {"results": [{"id": each, "memory": text, "event": "ADD"} for each, text in stored]}
+
+
+async def remember_all(client: AsyncClient, texts: Sequence[str], **options: Any) -> list[MemoryAnswer]:
+    """Store notes, all or none: those that are stored are deleted again if a later one is refused."""
+    stored: list[MemoryAnswer] = []
+    try:
+        for text in texts:
+            stored.append(await client.remember(text, **options))
+    except AgentMemoryError:
+        for note in stored:
+            await client.forget(note.id, user_id=note.user_id or None)
+        raise
+    return stored
 
 
 async def join_run(client: AsyncClient, scope: Scope) -> None:
