@@ -435,6 +435,37 @@ def test_keys_that_are_bound_act_for_whom_they_are_bound_to(compat: Mem0Routes, 
         assert routes.send("DELETE", f"/v1/memories/{memory_id}/").status_code == 200
 
 
+def test_a_run_of_another_agent_says_how_a_key_may_take_part(compat: Mem0Routes, account: Account) -> None:
+    planner, writer = (compat.with_key(account, agent_id=each) for each in ("planner", "writer"))
+    planner.add("The code is 4711.", run_id="r1")
+    messages = {"messages": [{"role": "user", "content": "Hello there."}], "run_id": "r1"}
+
+    for body in ({"infer": False}, {}):
+        refused = writer.send("POST", "/v3/memories/add/", {**messages, **body})
+        assert (refused.status_code, "let a key that is bound to nobody add" in refused.text) == (403, True), (
+            refused.text
+        )
+    compat.add("The code is 1234.", run_id="r1", agent_id="writer")
+
+    assert writer.add("The code is 5678.", run_id="r1")
+
+
+def test_an_agent_that_joined_a_run_deletes_its_own_part(compat: Mem0Routes, account: Account, client: Client) -> None:
+    planner, writer = (compat.with_key(account, agent_id=each) for each in ("planner", "writer"))
+    notes = [planner.add("The code is 4711.", run_id="r1"), compat.add("A word.", run_id="r1", agent_id="writer")]
+    notes.append(writer.add("The code is 5678.", run_id="r1"))
+    said = {"messages": [{"role": "user", "content": "Hello there."}], "run_id": "r1"}
+    turns = [each.send("POST", "/v3/memories/add/", said).json()["results"][0]["id"] for each in (planner, writer)]
+
+    refused = writer.send("DELETE", "/v1/memories/?run_id=r1")
+
+    assert (refused.status_code, "What other agents stored in this run stays" in refused.text) == (403, True)
+    left = [each for each in (*notes, *turns) if compat.send("GET", f"/v1/memories/{each}/").status_code == 200]
+    assert left == [notes[0], turns[0]]
+    assert planner.send("DELETE", "/v1/memories/?run_id=r1").status_code == 200
+    assert [each.id for each in client.memories(agent_id=None, user_id=None)] == []
+
+
 @pytest.mark.slow
 def test_a_search_is_not_stopped_by_memories_that_cannot_be_read(compat: Mem0Routes, client: Client) -> None:
     context = client.create_context(name="bicycles", agent_id="mem0")

@@ -14,6 +14,7 @@ from agent_memory_client import (
     AsyncClient,
     ConflictError,
     NotFoundError,
+    PermissionDeniedError,
     StatusError,
 )
 from agent_memory_client.config import is_key
@@ -71,7 +72,12 @@ async def add(client: AsyncClient, request: Request, body: Answer) -> Answer:
         if body.get("expiration_date"):
             raise Mem0RequestError("An expiration_date needs infer=False, since what was said does not expire.")
         turns = [{**each, **options} for each in messages]
-        made = await client.infer(turns, **scope.conversation, **scope.owner)
+        try:
+            made = await client.infer(turns, **scope.conversation, **scope.owner)
+        except NotFoundError as err:
+            if not scope.conversation_id:
+                raise
+            raise refuse_run(scope) from err
         stored = [(turn.id, each["content"]) for turn, each in zip(made.turns, messages, strict=True)]
     else:
         expiry = {"expires_at": end_of_day(body["expiration_date"])} if body.get("expiration_date") else {}
@@ -104,9 +110,21 @@ async def join_run(client: AsyncClient, scope: Scope) -> None:
     except NotFoundError:
         pass
     try:
-        await client.create_conversation(conversation_id=scope.conversation_id, **scope.owner)
-    except ConflictError:
-        await client.add_participant(scope.conversation_id, participant_id=scope.agent_id)
+        try:
+            await client.create_conversation(conversation_id=scope.conversation_id, **scope.owner)
+        except ConflictError:
+            await client.add_participant(scope.conversation_id, participant_id=scope.agent_id)
+    except (NotFoundError, PermissionDeniedError) as err:
+        raise refuse_run(scope) from err
+
+
+def refuse_run(scope: Scope) -> Mem0RequestError:
+    """Return the error for a run that exists, and in which the key takes no part."""
+    return Mem0RequestError(
+        f"The run {scope.conversation_id} is another agent's or another user's, and this key takes no part in it. Take "
+        f"another run_id, or let a key that is bound to nobody add the agent {scope.agent_id} as a participant.",
+        status=403,
+    )
 
 
 async def search(client: AsyncClient, request: Request, body: Answer) -> Answer:
