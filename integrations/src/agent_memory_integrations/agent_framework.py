@@ -9,7 +9,7 @@ from typing import Any
 from agent_framework import AgentSession, ContextProvider, HistoryProvider, Message, SessionContext, SupportsAgentRun
 from agent_memory_client import AsyncClient
 
-from agent_memory_integrations.turns import add_turns, make_turn, read_last_turns, read_text, read_whole
+from agent_memory_integrations.turns import add_turns, cut_query, make_turn, read_last_turns, read_text, read_whole
 
 WHOLE = "agent_framework"
 MAX_RESULTS = 100
@@ -71,7 +71,7 @@ class AgentMemoryContextProvider(ContextProvider):
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Add what bears on the input."""
-        query = "\n".join(message.text for message in context.input_messages if message.text).strip()
+        query = cut_query("\n".join(message.text for message in context.input_messages if message.text))
         if not query:
             return
         # a long session has much to say about its own input

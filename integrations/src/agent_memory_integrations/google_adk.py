@@ -11,7 +11,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from agent_memory_integrations.turns import NO_TEXT, add_turns
+from agent_memory_integrations.turns import NO_TEXT, add_turns, cut_query
 
 DEFAULT_RESULTS = 10
 NO_SESSION = "no-session"
@@ -65,7 +65,7 @@ class AgentMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return what bears on the query, best first."""
-        if not query.strip():
+        if not (query := cut_query(query)):
             return SearchMemoryResponse(memories=[])
         found = await self.client.recall(query, agent_id=app_name, user_id=user_id, top_k=self.max_results)
         return SearchMemoryResponse(

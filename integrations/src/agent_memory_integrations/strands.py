@@ -7,7 +7,7 @@ from agent_memory_client import AsyncClient
 from strands.memory import AddMessagesContext, MemoryEntry, MemoryStore, SearchOptions
 from strands.types.content import Message
 
-from agent_memory_integrations.turns import add_turns, make_turn
+from agent_memory_integrations.turns import add_turns, cut_query, make_turn
 
 WHOLE = "strands"
 DEFAULT_RESULTS = 5
@@ -43,7 +43,7 @@ class AgentMemoryStore(MemoryStore):
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Return what bears on the query, best first."""
         wanted = (options or {}).get("max_search_results") or self.max_search_results or DEFAULT_RESULTS
-        found = await self.client.recall(query, top_k=wanted)
+        found = await self.client.recall(cut_query(query), top_k=wanted)
         return [
             MemoryEntry(
                 content=each.text,

@@ -13,6 +13,8 @@ MAX_METADATA_BYTES = 16_000
 """A longer message is a part of the content, which may have 1 MB."""
 MAX_TEXT_CHARACTERS = 100_000
 MAX_TURNS = 1_000
+MAX_QUERY_CHARACTERS = 10_000
+"""Characters of a question that the service takes."""
 NO_TEXT = "(no text)"
 ERASED = "[erased]"
 """Content of a turn that was erased and keeps its number."""
@@ -51,6 +53,12 @@ def read_text(turn: TurnAnswer) -> str:
     if isinstance(turn.content, list):
         return "\n".join(part["text"] for part in turn.content if part.get("text"))
     return str(turn.content or "")
+
+
+def cut_query(text: str) -> str:
+    """Return a text as a question that the service takes: of a longer one, the beginning and the end."""
+    text, half = text.strip(), MAX_QUERY_CHARACTERS // 2
+    return text if len(text) <= MAX_QUERY_CHARACTERS else f"{text[: half - 1]}\n{text[-half:]}"
 
 
 def is_erased(turn: TurnAnswer) -> bool:

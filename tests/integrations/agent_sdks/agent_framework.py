@@ -50,6 +50,7 @@ async def find_others_behind_the_own_session(client: AsyncClient) -> None:
     agent = Agent(Echo(), context_providers=[AgentMemoryContextProvider(client, top_k=1)])
     answer = await agent.run("Which room has the hotel in Porto?", session=agent.create_session(session_id="long"))
     assert "- Tess pays 90 euros a night for the hotel in Porto." in answer.text, answer.text
+    assert (await agent.run("The hotel in Porto. " * 900)).text.endswith("The hotel in Porto. ")
 
 
 async def main() -> None:

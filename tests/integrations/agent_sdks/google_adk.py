@@ -40,6 +40,7 @@ async def main() -> None:
         for stranger in ({"user_id": "ben"}, {"app_name": "other"}):
             assert (await service.search_memory(**{**asked, **stranger})).memories == [], stranger
         assert (await service.search_memory(**{**asked, "query": " "})).memories == []
+        assert (await service.search_memory(**{**asked, "query": "When do we fly to Madeira? " * 500})).memories
 
         note = types.Content(parts=[types.Part(text="Tess likes window seats.")])
         entry = MemoryEntry(content=note, timestamp="2026-01-02T03:04:05Z", custom_metadata={"a": 1})

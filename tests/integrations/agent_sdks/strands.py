@@ -18,6 +18,7 @@ async def main() -> None:
         [found] = await manager.search("Which seats does Tess like?", {"max_search_results": 1})
         assert (found.content, found.store_name) == ("Tess prefers window seats.", "own"), found
         assert found.metadata
+        assert await manager.search("Which seats does Tess like? " * 500)
         assert (await client.get_memory(found.metadata["id"])).metadata == {"source": "form"}
         assert not [each for each in await AgentMemoryStore(other).search("seats") if "Tess" in each.content]
 
