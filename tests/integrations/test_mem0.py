@@ -349,7 +349,7 @@ def test_deleting_an_update_keeps_what_it_is_no_update_of(compat: Mem0Routes, cl
         client.get_fact(initech, user_id="alex")
 
 
-def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes) -> None:
+def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes, client: Client) -> None:
     note = compat.add("Alex eats nuts.", user_id="alex")
     said = {"messages": [{"role": "user", "content": "Hello there."}], "user_id": "alex"}
     turn_id = compat.send("POST", "/v3/memories/add/", said).json()["results"][0]["id"]
@@ -358,6 +358,7 @@ def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes) -> None:
         (note, {}, "Nothing is changed"),
         (note, {"text": " "}, "not only blanks"),
         (turn_id, {"text": "Goodbye."}, "what was said"),
+        (client.add_goal("Book a hotel").id, {"text": "Book a flight"}, "Only notes and facts are changed"),
     ):
         refused = compat.send("PUT", f"/v1/memories/{memory_id}/", body)
         assert (refused.status_code, reason in refused.text) == (400, True), refused.text
