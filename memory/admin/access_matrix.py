@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Case, IntegerField, Q, When
 from django.http import HttpRequest, HttpResponse
 
 from memory.admin.base import BoundedAdmin
@@ -136,9 +137,11 @@ def describe_access(row: Any, agent_id: str, team_ids: set[UUID]) -> str:
 
 
 def read_keys(account: Account, now: datetime) -> list[KeyRow]:
-    """Return the account's keys, valid ones first, then the newest first. One query."""
-    keys = list(ApiKey.objects.filter(account_id=account.pk).order_by("-pk")[:MAX_KEYS])
-    rows = [
+    """Return MAX_KEYS of the account's keys and one more, valid ones first, then the newest first. One query."""
+    is_valid = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+    place = Case(When(is_valid, then=0), default=1, output_field=IntegerField())
+    keys = ApiKey.objects.filter(account_id=account.pk).order_by(place, "-pk")[: MAX_KEYS + 1]
+    return [
         KeyRow(
             id=key.pk,
             prefix=key.prefix,
@@ -152,7 +155,6 @@ def read_keys(account: Account, now: datetime) -> list[KeyRow]:
         )
         for key in keys
     ]
-    return sorted(rows, key=lambda row: not row.is_valid)
 
 
 def describe_key(key: ApiKey, now: datetime) -> str:
@@ -167,6 +169,7 @@ def show_access(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> Ht
     account = pages.find_row(request, object_id)
     user: Any = request.user
     may_see_keys = user.has_perm("memory.view_apikey")
+    keys = read_keys(account, datetime.now(UTC)) if may_see_keys else []
     return pages.render_page(
         request,
         "account/access.html",
@@ -176,6 +179,7 @@ def show_access(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> Ht
         may_see_keys=may_see_keys,
         may_change_keys=user.has_perm("memory.change_apikey"),
         may_add_keys=user.has_perm("memory.add_apikey"),
-        keys=read_keys(account, datetime.now(UTC)) if may_see_keys else [],
+        keys=keys[:MAX_KEYS],
+        has_more_keys=len(keys) > MAX_KEYS,
         keys_url=list_url("apikey", account=account.pk),
     )

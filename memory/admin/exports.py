@@ -7,7 +7,8 @@ once. In CSV, texts that a spreadsheet would take for a formula begin with an ap
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
@@ -52,9 +53,10 @@ def exported_columns(model: type[Model]) -> list[str]:
 
 
 def json_value(value: Any) -> Any:
-    if isinstance(value, datetime):
+    # a time is a date, too
+    if isinstance(value, date):
         return value.isoformat()
-    return str(value) if isinstance(value, UUID) else value
+    return str(value) if isinstance(value, (UUID, Decimal)) else value
 
 
 def neutralize_cell(value: Any) -> Any:

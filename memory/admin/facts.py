@@ -143,14 +143,16 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
             label="Retract selected facts",
             done="Retracted",
             apply=retract_rows,
-            explanation="They are no longer believed. They may be learned again.",
+            explanation="They are no longer believed, and what they superseded is believed again. They may be learned "
+            "again.",
         ),
         BulkAction(
             name="reject_selected",
             label="Reject selected facts, so that they are not learned again",
             done="Rejected",
             apply=reject_rows,
-            explanation="They are no longer believed, and not learned again until their tombstones are lifted.",
+            explanation="They are no longer believed, and what they superseded is believed again. They are not learned "
+            "again until their tombstones are lifted.",
             is_destructive=True,
         ),
     )

@@ -63,6 +63,14 @@ class LiveRow:
     def shown_name(self) -> str:
         return mark_invisible(self.name)
 
+    @property
+    def shown_value(self) -> str:
+        return mark_invisible(self.value)
+
+    @property
+    def shown_writer(self) -> str:
+        return mark_invisible(self.writer)
+
 
 def json_box(json: Any) -> str:
     """Return a value as it is shown in a box to edit."""
@@ -77,6 +85,10 @@ class ConversationRow:
     url: str
     entries: int
     expires_in: str
+
+    @property
+    def shown_id(self) -> str:
+        return mark_invisible(self.conversation_id)
 
 
 def show_expiry(ttl_seconds: int | None) -> str:
@@ -190,7 +202,7 @@ class ConversationsAdmin(LiveAdmin):
         """Return the latest conversations for which nothing is stored in Redis, with the addresses of their pages."""
         others = Conversation.objects.filter(account_id=account.id).exclude(conversation_id__in=conversation_ids)
         latest = others.order_by("-id").values_list("conversation_id", flat=True)[:MAX_WITHOUT_LIVE_DATA]
-        return [(id_, self.page_url("conversation", account.id, conversation=id_)) for id_ in latest]
+        return [(mark_invisible(id_), self.page_url("conversation", account.id, conversation=id_)) for id_ in latest]
 
     def conversation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         account = self.find_row(request, object_id)
@@ -213,8 +225,10 @@ class ConversationsAdmin(LiveAdmin):
         rows = [row for row in self.read_rows(ref) if wanted in row.name]
         stored = read_stored_conversations(self.key_name, ref.account_id, [ref.conversation_id])
         add_form = self.object_actions["add"].form
+        shown_id = mark_invisible(ref.conversation_id)
         context = {
             "ref": ref,
+            "shown_id": shown_id,
             "rows": rows[:MAX_ROWS],
             "row_count": len(rows),
             "named": wanted,
@@ -225,7 +239,7 @@ class ConversationsAdmin(LiveAdmin):
             **self.further_context(ref, wanted),
         }
         page = self.opts.model_name or ""
-        return self.render_account_page(request, account, page, ref.conversation_id, context)
+        return self.render_account_page(request, account, page, shown_id, context)
 
 
 def collect_page(scan: Callable[[int], tuple[list[str], int]], cursor: int) -> tuple[list[str], int]:
@@ -274,13 +288,13 @@ def save_field(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
     except TooLarge as err:
         if not err.facts["stored"]:
             raise
-        return f"Saved {data['name']}, but {err}."
-    return f"Saved {data['name']}."
+        return f"Saved {mark_invisible(data['name'])}, but {err}."
+    return f"Saved {mark_invisible(data['name'])}."
 
 
 def remove_field(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
     delete_field(replace(owner, agent_id=data["agent"]), ref.conversation_id, name=data["name"])
-    return f"Deleted {data['name']}."
+    return f"Deleted {mark_invisible(data['name'])}."
 
 
 def clear_fields(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
@@ -359,12 +373,14 @@ class MarkForm(ItemForm):
 
 def mark_injected(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
     marked = mark_item(owner, ref.conversation_id, item_key=data["item_key"], value=data["value"])
-    return f"Marked {data['item_key']}." if marked.first else f"The item was marked before, as {marked.value}."
+    done = f"Marked {data['item_key']}." if marked.first else f"The item was marked before, as {marked.value}."
+    return mark_invisible(done)
 
 
 def evict_from_ledger(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
     was_marked = evict_item(owner, ref.conversation_id, item_key=data["item_key"])
-    return f"Evicted {data['item_key']}: it may be injected again." if was_marked else "The item was not in the ledger."
+    done = f"Evicted {data['item_key']}: it may be injected again." if was_marked else "The item was not in the ledger."
+    return mark_invisible(done)
 
 
 @admin.register(LedgerAccount)

@@ -245,6 +245,16 @@ def test_each_agent_reads_what_is_open_at_the_start_of_a_session(
     assert "Mend the flaky test of the parser." in told["additionalContext"]
 
 
+def test_a_long_prompt_is_asked_for_and_stored(environ: dict[str, str], client: Client) -> None:
+    client.remember("The parser is tested with pytest -k parser.")
+    prompt = f"{ASKED} {'The log is clean. ' * 900}{ASKED}"
+
+    answer = answer_hook(environ, "prompt", {**PROMPTS["Codex CLI"], "turn_id": "t1", "prompt": prompt})
+
+    assert "pytest -k parser" in answer["hookSpecificOutput"]["additionalContext"]
+    assert [turn.content for turn in client.turns("s1")] == [prompt]
+
+
 @pytest.mark.slow
 def test_codex_stores_each_prompt_and_each_answer_once(environ: dict[str, str], client: Client) -> None:
     stop = {**CODEX, "hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": ANSWERED}

@@ -57,3 +57,13 @@ def test_messages_of_former_versions_are_read(client: Client) -> None:
     client.add_turns("trip", [turn])
 
     assert AgentMemoryChatHistory(client, "trip").messages == [message]
+
+
+def test_a_turn_that_was_erased_is_no_message(client: Client) -> None:
+    history = AgentMemoryChatHistory(client, "trip")
+    history.add_messages([HumanMessage("My PIN is 4711."), HumanMessage("[erased]"), AIMessage("Hello.")])
+    first = next(iter(client.turns("trip")))
+
+    client.delete_conversation_turn("trip", first.id)
+
+    assert history.messages == [HumanMessage("[erased]"), AIMessage("Hello.")]

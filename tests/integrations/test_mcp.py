@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from functools import cache
 from typing import Any
 
 import httpx2
 import pytest
-from agent_memory_client import Client
+from agent_memory_client import Client, NotFoundError
+from agent_memory_integrations.mem0_memory import Memory
 from mcp import Client as McpClient
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -249,6 +250,79 @@ def test_a_fact_is_corrected_whatever_kind_the_model_takes_it_for(url: str, mcp_
         assert memory.get_fact(fact.id).status == "superseded"
 
 
+@pytest.mark.parametrize(
+    ("path", "update", "delete", "position"),
+    [
+        ("", "correct", "forget", -1),
+        ("/mem0", "update_memory", "delete_memory", -1),
+        ("/mem0", "update_memory", "delete_memory", 0),
+    ],
+)
+def test_nothing_of_a_former_statement_is_left_when_an_updated_fact_is_forgotten(
+    url: str, mcp_url: str, bound_key: str, path: str, update: str, delete: str, position: int
+) -> None:
+    with Client(url, bound_key) as memory:
+        ids = [memory.learn("The door code is 4711", metadata={"a": 1}).id]
+
+        async def use(client: McpClient) -> None:
+            for code in ("1234", "5678"):
+                made = await call(client, update, memory_id=ids[-1], text=f"The door code is {code}")
+                ids.append(made["id"])
+            assert memory.get_memory(ids[-1]).metadata["a"] == 1
+            await call(client, delete, memory_id=ids[position])
+
+        over_http(f"{mcp_url}{path}", bound_key, use)
+
+        for each in ids:
+            with pytest.raises(NotFoundError):
+                memory.get_fact(each)
+
+
+def test_forgetting_a_fact_keeps_what_a_later_talk_replaced(url: str, mcp_url: str, bound_key: str) -> None:
+    with Client(url, bound_key) as memory:
+        former, now = (memory.learn(f"Ana works at {name}").id for name in ("Acme", "Initech"))
+
+        async def use(client: McpClient) -> None:
+            await call(client, "forget", memory_id=now)
+
+        over_http(mcp_url, bound_key, use)
+
+        assert memory.get_fact(former).status == "superseded"
+
+
+def test_forgetting_a_former_statement_keeps_the_correction(url: str, mcp_url: str, bound_key: str) -> None:
+    with Client(url, bound_key) as memory:
+        former = memory.learn("The door code is 4711").id
+
+        async def use(client: McpClient) -> str:
+            made = await call(client, "correct", memory_id=former, text="The door code is 1234")
+            await call(client, "forget", memory_id=former)
+            return str(made["id"])
+
+        made = over_http(mcp_url, bound_key, use)
+
+        assert memory.get_fact(made).claim == "The door code is 1234"
+        with pytest.raises(NotFoundError):
+            memory.get_fact(former)
+
+
+def test_a_correction_is_known_to_the_routes_of_mem0(url: str, mcp_url: str, bound_key: str) -> None:
+    with (
+        Client(url, bound_key) as memory,
+        closing(Memory(url=f"{mcp_url.removesuffix('/mcp')}/compat/mem0", api_key=bound_key)) as mem0,
+    ):
+        former = memory.learn("The door code is 4711").id
+
+        async def use(client: McpClient) -> str:
+            return str((await call(client, "correct", memory_id=former, text="The door code is 1234"))["id"])
+
+        made = over_http(mcp_url, bound_key, use)
+
+        assert [each["id"] for each in mem0.history(made)] == [former, made]
+        mem0.delete(former)
+        assert mem0.get(made) is None
+
+
 def post(url: str, **headers: str) -> int:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     sent = {"Accept": "application/json, text/event-stream", **{n.replace("_", "-"): v for n, v in headers.items()}}
@@ -396,6 +470,18 @@ def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_ke
         assert "at most 1000 entities" in refused.content[0].text  # type: ignore[union-attr]
         await call(client, "create_entities", entities=[entity("a", "x")])
         assert len((await call(client, "read_graph"))["entities"]) == 1_000
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
+@pytest.mark.slow
+def test_an_entity_with_as_many_relations_as_there_may_be_is_deleted(mcp_url: str, bound_key: str) -> None:
+    relations = [{"from": "hub", "to": f"e{number}", "relationType": "knows"} for number in range(1_000)]
+
+    async def use(client: McpClient) -> None:
+        await call(client, "create_relations", relations=relations)
+        await call(client, "delete_entities", entityNames=["hub"])
+        assert (await call(client, "read_graph"))["relations"] == []
 
     over_http(f"{mcp_url}/graph", bound_key, use)
 

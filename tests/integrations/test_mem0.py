@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from agent_memory_client import Client
+from agent_memory_client import Client, NotFoundError
 from agent_memory_integrations.mem0_memory import Memory
 
 from memory.models import Account
@@ -266,6 +266,20 @@ def test_an_id_stands_for_what_an_update_made_of_a_fact(compat: Mem0Routes, clie
     assert compat.count(user_id="alex") == 0
 
 
+def test_what_was_said_is_gone_after_its_deletion(compat: Mem0Routes) -> None:
+    said = [{"role": "user", "content": each} for each in ("My PIN is 4711.", "Hello there.")]
+    added = compat.send("POST", "/v3/memories/add/", {"messages": said, "run_id": "r1"}).json()["results"]
+    first, second = (each["id"] for each in added)
+
+    assert compat.send("DELETE", f"/v1/memories/{first}/").status_code == 200
+
+    for path in (f"/v1/memories/{first}/", f"/v1/memories/{first}/history/"):
+        assert compat.send("GET", path).status_code == 404
+    assert compat.send("PUT", f"/v1/memories/{first}/", {"text": "x"}).status_code == 404
+    listed = compat.send("POST", "/v3/memories/", {"filters": {"run_id": "r1"}}).json()["results"]
+    assert [each["id"] for each in listed] == [second]
+
+
 def test_deleting_a_fact_keeps_what_was_learned_in_its_place(compat: Mem0Routes, client: Client) -> None:
     acme, initech = (client.learn(f"Alex works at {name}", user_id="alex").id for name in ("Acme", "Initech"))
 
@@ -274,7 +288,68 @@ def test_deleting_a_fact_keeps_what_was_learned_in_its_place(compat: Mem0Routes,
     assert compat.send("GET", f"/v1/memories/{initech}/").json()["memory"] == "Alex works at Initech"
 
 
-def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes) -> None:
+def update_twice(compat: Mem0Routes, client: Client) -> list[str]:
+    """Return the ids of a fact and of what two updates made of it, each of them by the id that lists show."""
+    ids = [client.learn("Alex lives in Rome", user_id="alex", agent_id="mem0").id]
+    for city in ("Turin", "Oslo"):
+        body = {"text": f"Alex lives in {city}"}
+        ids.append(compat.send("PUT", f"/v1/memories/{ids[-1]}/", body).json()["id"])
+    return ids
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_deleting_an_updated_fact_by_any_of_its_ids_leaves_no_former_text(
+    compat: Mem0Routes, client: Client, position: int
+) -> None:
+    ids = update_twice(compat, client)
+    histories = [compat.send("GET", f"/v1/memories/{each}/history/").json() for each in ids]
+    assert [[event["id"] for event in each] for each in histories] == [ids] * 3
+
+    assert compat.send("DELETE", f"/v1/memories/{ids[position]}/").status_code == 200
+
+    for each in ids:
+        assert compat.send("GET", f"/v1/memories/{each}/").status_code == 404
+        assert compat.send("GET", f"/v1/memories/{each}/history/").status_code == 404
+        with pytest.raises(NotFoundError):
+            client.get_fact(each, user_id="alex", agent_id="mem0")
+
+
+def test_several_updated_facts_are_deleted_with_their_former_texts(compat: Mem0Routes, client: Client) -> None:
+    first, _, listed = update_twice(compat, client)
+
+    assert compat.send("DELETE", "/v1/batch/", {"memories": [{"memory_id": listed}]}).status_code == 200
+
+    assert compat.send("GET", f"/v1/memories/{first}/").status_code == 404
+
+
+def test_deleting_a_run_deletes_what_updates_made_of_its_facts(compat: Mem0Routes, client: Client) -> None:
+    said = {"messages": [{"role": "user", "content": "I live in Rome."}], "user_id": "alex", "run_id": "r1"}
+    compat.send("POST", "/v3/memories/add/", said)
+    turn = next(iter(client.turns("r1", agent_id="mem0")))
+    fact = client.learn("Alex lives in Rome", source_turn_id=turn.id, user_id="alex", agent_id="mem0")
+    made = compat.send("PUT", f"/v1/memories/{fact.id}/", {"text": "Alex lives in Turin"}).json()["id"]
+
+    assert compat.send("DELETE", "/v2/entities/run/r1/").status_code == 200
+
+    for each in (turn.id, fact.id, made):
+        assert compat.send("GET", f"/v1/memories/{each}/").status_code == 404
+    assert compat.count(user_id="alex") == 0
+
+
+def test_deleting_an_update_keeps_what_it_is_no_update_of(compat: Mem0Routes, client: Client) -> None:
+    acme, initech = (client.learn(f"Alex works at {name}", user_id="alex").id for name in ("Acme", "Initech"))
+    named = client.learn("Alex owns a bicycle", user_id="alex", metadata={"mem0_id": acme}).id
+    made = compat.send("PUT", f"/v1/memories/{initech}/", {"text": "Alex works at Globex"}).json()["id"]
+
+    for each in (made, named):
+        assert compat.send("DELETE", f"/v1/memories/{each}/").status_code == 200
+
+    assert client.get_fact(acme, user_id="alex").status == "superseded"
+    with pytest.raises(NotFoundError):
+        client.get_fact(initech, user_id="alex")
+
+
+def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes, client: Client) -> None:
     note = compat.add("Alex eats nuts.", user_id="alex")
     said = {"messages": [{"role": "user", "content": "Hello there."}], "user_id": "alex"}
     turn_id = compat.send("POST", "/v3/memories/add/", said).json()["results"][0]["id"]
@@ -283,6 +358,7 @@ def test_a_change_that_changes_nothing_says_why(compat: Mem0Routes) -> None:
         (note, {}, "Nothing is changed"),
         (note, {"text": " "}, "not only blanks"),
         (turn_id, {"text": "Goodbye."}, "what was said"),
+        (client.add_goal("Book a hotel").id, {"text": "Book a flight"}, "Only notes and facts are changed"),
     ):
         refused = compat.send("PUT", f"/v1/memories/{memory_id}/", body)
         assert (refused.status_code, reason in refused.text) == (400, True), refused.text
@@ -299,6 +375,14 @@ def test_several_notes_are_stored_all_or_none(compat: Mem0Routes) -> None:
     assert compat.count(user_id="alex") == 0
     stored = compat.send("POST", "/v3/memories/add/", {**body, "messages": [{"role": "user", "content": parts}]})
     assert stored.json()["results"][0]["memory"] == "Alex owns\na bicycle."
+
+
+def test_no_note_is_kept_if_a_later_one_is_refused(compat: Mem0Routes) -> None:
+    messages = [{"role": "user", "content": each} for each in ("Alex eats nuts.", "x" * 100_001)]
+
+    refused = compat.send("POST", "/v3/memories/add/", {"user_id": "alex", "infer": False, "messages": messages})
+
+    assert (refused.status_code, compat.count(user_id="alex")) == (400, 0)
 
 
 def test_results_come_by_their_scores_and_are_of_the_user_that_is_named(compat: Mem0Routes) -> None:
@@ -350,6 +434,37 @@ def test_keys_that_are_bound_act_for_whom_they_are_bound_to(compat: Mem0Routes, 
         assert found[0]["agent_id"] == bound.get("agent_id", "mem0")
         assert routes.send("DELETE", "/v1/memories/").status_code == 400
         assert routes.send("DELETE", f"/v1/memories/{memory_id}/").status_code == 200
+
+
+def test_a_run_of_another_agent_says_how_a_key_may_take_part(compat: Mem0Routes, account: Account) -> None:
+    planner, writer = (compat.with_key(account, agent_id=each) for each in ("planner", "writer"))
+    planner.add("The code is 4711.", run_id="r1")
+    messages = {"messages": [{"role": "user", "content": "Hello there."}], "run_id": "r1"}
+
+    for body in ({"infer": False}, {}):
+        refused = writer.send("POST", "/v3/memories/add/", {**messages, **body})
+        assert (refused.status_code, "let a key that is bound to nobody add" in refused.text) == (403, True), (
+            refused.text
+        )
+    compat.add("The code is 1234.", run_id="r1", agent_id="writer")
+
+    assert writer.add("The code is 5678.", run_id="r1")
+
+
+def test_an_agent_that_joined_a_run_deletes_its_own_part(compat: Mem0Routes, account: Account, client: Client) -> None:
+    planner, writer = (compat.with_key(account, agent_id=each) for each in ("planner", "writer"))
+    notes = [planner.add("The code is 4711.", run_id="r1"), compat.add("A word.", run_id="r1", agent_id="writer")]
+    notes.append(writer.add("The code is 5678.", run_id="r1"))
+    said = {"messages": [{"role": "user", "content": "Hello there."}], "run_id": "r1"}
+    turns = [each.send("POST", "/v3/memories/add/", said).json()["results"][0]["id"] for each in (planner, writer)]
+
+    refused = writer.send("DELETE", "/v1/memories/?run_id=r1")
+
+    assert (refused.status_code, "What other agents stored in this run stays" in refused.text) == (403, True)
+    left = [each for each in (*notes, *turns) if compat.send("GET", f"/v1/memories/{each}/").status_code == 200]
+    assert left == [notes[0], turns[0]]
+    assert planner.send("DELETE", "/v1/memories/?run_id=r1").status_code == 200
+    assert [each.id for each in client.memories(agent_id=None, user_id=None)] == []
 
 
 @pytest.mark.slow

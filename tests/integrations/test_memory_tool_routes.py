@@ -86,6 +86,13 @@ def test_agents_users_and_contexts_have_trees_of_their_own(route: ToolRoute, acc
     assert route.call(CREATE, "?agent_id=assistant").startswith("ToolError: File /memories/a already exists")
 
 
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer a b", "Bearer cl\u00e9", "Bearer wrong"])
+def test_what_is_no_key_is_refused_as_such(route: ToolRoute, authorization: str) -> None:
+    sent = {b"Authorization": authorization.encode("latin-1"), b"Content-Type": b"application/json"}
+
+    assert httpx2.post(route.url, json=VIEW, headers=sent, timeout=30).status_code == 401
+
+
 @pytest.mark.slow
 def test_what_is_no_command_is_refused_with_a_sentence(route: ToolRoute) -> None:
     refusals: list[Any] = [{}, {"command": "rm"}, {"command": "view"}, {**VIEW, "view_range": [1.5]}, []]

@@ -9,9 +9,13 @@ from typing import Any
 from agent_framework import AgentSession, ContextProvider, HistoryProvider, Message, SessionContext, SupportsAgentRun
 from agent_memory_client import AsyncClient
 
-from agent_memory_integrations.turns import add_turns, make_turn, read_last_turns, read_text, read_whole
+from agent_memory_integrations.turns import add_turns, cut_query, make_turn, read_last_turns, read_text, read_whole
 
 WHOLE = "agent_framework"
+MAX_RESULTS = 100
+"""Results that a recall may ask for."""
+OWN_RESULTS = 20
+"""Results of the session itself that may come before those of others. They are left out."""
 DEFAULT_PROMPT = "What is known from earlier conversations, which may help:"
 
 
@@ -67,11 +71,13 @@ class AgentMemoryContextProvider(ContextProvider):
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Add what bears on the input."""
-        query = "\n".join(message.text for message in context.input_messages if message.text).strip()
+        query = cut_query("\n".join(message.text for message in context.input_messages if message.text))
         if not query:
             return
-        found = (await self.client.recall(query, top_k=self.top_k)).results
+        # a long session has much to say about its own input
+        found = (await self.client.recall(query, top_k=min(self.top_k + OWN_RESULTS, MAX_RESULTS))).results
         others = [each for each in found if not each.conversation_id or each.conversation_id != context.session_id]
+        others = others[: self.top_k]
         if others:
             text = "\n".join([self.prompt, *(f"- {each.text}" for each in others)])
             origins = sorted({each.conversation_id for each in others if each.conversation_id})

@@ -11,7 +11,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from agent_memory_integrations.turns import NO_TEXT, add_turns
+from agent_memory_integrations.turns import NO_TEXT, add_turns, cut_query
 
 DEFAULT_RESULTS = 10
 NO_SESSION = "no-session"
@@ -65,7 +65,7 @@ class AgentMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return what bears on the query, best first."""
-        if not query.strip():
+        if not (query := cut_query(query)):
             return SearchMemoryResponse(memories=[])
         found = await self.client.recall(query, agent_id=app_name, user_id=user_id, top_k=self.max_results)
         return SearchMemoryResponse(
@@ -95,8 +95,11 @@ class AgentMemoryService(BaseMemoryService):
 
 
 def name_conversation(app_name: str, user_id: str, session_id: str) -> str:
-    """Return the conversation of a session, whose id is unique for one user of one app only."""
-    return f"{app_name}/{user_id}/{session_id}"
+    """Return the conversation of a session, whose id is unique for one user of one app only.
+
+    A slash in the name of an app or a user is written %2F: another user could be meant otherwise.
+    """
+    return "/".join([*(each.replace("%", "%25").replace("/", "%2F") for each in (app_name, user_id)), session_id])
 
 
 def make_id(found: Any) -> str:

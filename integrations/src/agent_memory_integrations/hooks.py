@@ -18,6 +18,7 @@ from agent_memory_client import AgentMemoryError, BadRequestError, Client
 
 from agent_memory_integrations.coding_agents import CLAUDE_EVENTS, HookCall, identify_agent
 from agent_memory_integrations.transcripts import read_last_turns
+from agent_memory_integrations.turns import cut_query
 
 DEFAULT_AGENT = "coding-agent"
 MAX_TOKENS = 1_500
@@ -44,7 +45,7 @@ def find_evidence(client: Client, call: HookCall) -> str:
     if not call.prompt:
         return ""
     options = {"max_tokens": MAX_TOKENS, "mark_injected": True, "suppress_injected": True}
-    made = client.context(call.conversation_id, call.prompt, **options)
+    made = client.context(call.conversation_id, cut_query(call.prompt), **options)
     return "" if made.abstained or not made.items else str(made.context)
 
 

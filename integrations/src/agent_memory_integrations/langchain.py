@@ -15,7 +15,7 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from agent_memory_integrations.turns import MAX_TURNS, make_turn, read_text, read_whole
+from agent_memory_integrations.turns import MAX_TURNS, is_erased, make_turn, read_text, read_whole
 
 WHOLE = "langchain"
 """Member of a turn's metadata with the whole message, so that it comes back as it was."""
@@ -34,7 +34,8 @@ class AgentMemoryChatHistory(BaseChatMessageHistory):
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """The messages in order."""
         try:
-            return [read_message(turn) for turn in self.client.turns(self.session_id, page_size=200)]
+            turns = self.client.turns(self.session_id, page_size=200)
+            return [read_message(turn) for turn in turns if not is_erased(turn)]
         except NotFoundError:
             return []
 

@@ -7,7 +7,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 
-from agent_memory_integrations.turns import add_turns, make_turn
+from agent_memory_integrations.turns import add_turns, cut_query, make_turn
 
 WHOLE = "llama_index"
 CHARACTERS_PER_TOKEN = 4
@@ -28,7 +28,7 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         said = [message.content for message in messages or () if message.role.value == "user" and message.content]
-        query = "\n".join(said[-self.query_messages :]).strip()
+        query = cut_query("\n".join(said[-self.query_messages :]))
         if not query:
             return ""
         found = await self.client.recall(query, top_k=self.top_k)

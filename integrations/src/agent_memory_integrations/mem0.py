@@ -6,10 +6,17 @@ from which knowledge is extracted; with `infer=False` each message becomes a not
 delete or find more than was asked for is refused.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from agent_memory_client import AgentMemoryError, AsyncClient, ConflictError, NotFoundError, StatusError
+from agent_memory_client import (
+    AgentMemoryError,
+    AsyncClient,
+    ConflictError,
+    NotFoundError,
+    PermissionDeniedError,
+    StatusError,
+)
 from agent_memory_client.config import is_key
 from agent_memory_client.models import MemoryAnswer, SearchedMemory
 from starlette.applications import Starlette
@@ -44,6 +51,7 @@ from agent_memory_integrations.mem0_requests import (
     read_threshold,
     read_top_k,
 )
+from agent_memory_integrations.turns import is_erased_memory
 
 PAGE_SIZE = 100
 KINDS = ("turn", "episode", "fact", "entity", "strategy", "goal", "artifact", "learning", "note")
@@ -64,7 +72,12 @@ async def add(client: AsyncClient, request: Request, body: Answer) -> Answer:
         if body.get("expiration_date"):
             raise Mem0RequestError("An expiration_date needs infer=False, since what was said does not expire.")
         turns = [{**each, **options} for each in messages]
-        made = await client.infer(turns, **scope.conversation, **scope.owner)
+        try:
+            made = await client.infer(turns, **scope.conversation, **scope.owner)
+        except NotFoundError as err:
+            if not scope.conversation_id:
+                raise
+            raise refuse_run(scope) from err
         stored = [(turn.id, each["content"]) for turn, each in zip(made.turns, messages, strict=True)]
     else:
         expiry = {"expires_at": end_of_day(body["expiration_date"])} if body.get("expiration_date") else {}
@@ -72,9 +85,21 @@ async def add(client: AsyncClient, request: Request, body: Answer) -> Answer:
         texts = [read_note(each) for each in messages]
         if scope.conversation_id:
             await join_run(client, scope)
-        notes = [await client.remember(text, **options) for text in texts]
-        stored = [(note.id, note.text) for note in notes]
+        stored = [(note.id, note.text) for note in await remember_all(client, texts, **options)]
     return {"results": [{"id": each, "memory": text, "event": "ADD"} for each, text in stored]}
+
+
+async def remember_all(client: AsyncClient, texts: Sequence[str], **options: Any) -> list[MemoryAnswer]:
+    """Store notes, all or none: those that are stored are deleted again if a later one is refused."""
+    stored: list[MemoryAnswer] = []
+    try:
+        for text in texts:
+            stored.append(await client.remember(text, **options))
+    except AgentMemoryError:
+        for note in stored:
+            await client.forget(note.id, user_id=note.user_id or None)
+        raise
+    return stored
 
 
 async def join_run(client: AsyncClient, scope: Scope) -> None:
@@ -85,9 +110,21 @@ async def join_run(client: AsyncClient, scope: Scope) -> None:
     except NotFoundError:
         pass
     try:
-        await client.create_conversation(conversation_id=scope.conversation_id, **scope.owner)
-    except ConflictError:
-        await client.add_participant(scope.conversation_id, participant_id=scope.agent_id)
+        try:
+            await client.create_conversation(conversation_id=scope.conversation_id, **scope.owner)
+        except ConflictError:
+            await client.add_participant(scope.conversation_id, participant_id=scope.agent_id)
+    except (NotFoundError, PermissionDeniedError) as err:
+        raise refuse_run(scope) from err
+
+
+def refuse_run(scope: Scope) -> Mem0RequestError:
+    """Return the error for a run that exists, and in which the key takes no part."""
+    return Mem0RequestError(
+        f"The run {scope.conversation_id} is another agent's or another user's, and this key takes no part in it. Take "
+        f"another run_id, or let a key that is bound to nobody add the agent {scope.agent_id} as a participant.",
+        status=403,
+    )
 
 
 async def search(client: AsyncClient, request: Request, body: Answer) -> Answer:
@@ -132,10 +169,10 @@ async def list_all(client: AsyncClient, request: Request, body: Answer) -> Answe
 
 
 async def latest_memories(client: AsyncClient, **filters: Any) -> AsyncIterator[MemoryAnswer]:
-    """Yield the latest MAX_LISTED memories, but for facts that are true no more."""
+    """Yield the latest MAX_LISTED memories, but for facts that are true no more and what was erased."""
     count = 0
     async for each in client.memories(page_size=PAGE_SIZE, **filters):
-        if each.status not in ("superseded", "ended"):
+        if each.status not in ("superseded", "ended") and not is_erased_memory(each):
             yield each
         count += 1
         if count == MAX_LISTED:

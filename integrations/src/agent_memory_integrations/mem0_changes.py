@@ -4,45 +4,34 @@ To mem0 a memory keeps its id when its text changes. Here a fact is superseded b
 what is true now.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_memory_client import AsyncClient, NotFoundError
+from agent_memory_client import AsyncClient, NotFoundError, PermissionDeniedError, UnprocessableError
+from agent_memory_client.calls import Id
 from agent_memory_client.models import MemoryAnswer
 from starlette.requests import Request
 
-from agent_memory_integrations.mem0_requests import (
-    UPDATED,
-    Answer,
-    Mem0RequestError,
-    describe,
-    end_of_day,
-    read_objects,
+from agent_memory_integrations.mem0_requests import Answer, Mem0RequestError, describe, end_of_day, read_objects
+from agent_memory_integrations.turns import is_erased_memory
+from agent_memory_integrations.updates import forget_versions, read_former, read_versions, update_fact
+
+STAYS = (
+    "What other agents stored in this run stays, because this key is bound to an agent or a user that may not delete "
+    "it. The rest is deleted."
 )
-from agent_memory_integrations.turns import forget_any
-
-MAX_VERSIONS = 1_000
-"""Facts that supersede each other which are followed."""
 
 
-async def read_versions(client: AsyncClient, memory_id: str) -> list[MemoryAnswer]:
-    """Return a memory and, of a fact, those that superseded it, in order. Raises NotFoundError for the first one."""
-    versions = [await client.get_memory(memory_id)]
-    while versions[-1].status == "superseded" and len(versions) < MAX_VERSIONS:
-        last = versions[-1]
-        later = (await client.get_fact(last.id, user_id=last.user_id or None)).superseded_by
-        if not later:
-            break
-        try:
-            versions.append(await client.get_memory(later[-1]))
-        except NotFoundError:
-            break
-    return versions
+async def read_current(client: AsyncClient, memory_id: Id) -> MemoryAnswer:
+    """Return a memory; of a fact that was superseded, the one that is true now. Raises as `refuse_erased` does."""
+    return refuse_erased((await read_versions(client, memory_id))[-1])
 
 
-async def read_current(client: AsyncClient, memory_id: str) -> MemoryAnswer:
-    """Return a memory; of a fact that was superseded, the one that is true now."""
-    return (await read_versions(client, memory_id))[-1]
+def refuse_erased(memory: MemoryAnswer) -> MemoryAnswer:
+    """Return the memory. Raises Mem0RequestError for a turn that was erased."""
+    if is_erased_memory(memory):
+        raise Mem0RequestError("This memory was deleted.", status=404)
+    return memory
 
 
 async def update(client: AsyncClient, request: Request, body: Answer) -> Answer:
@@ -50,14 +39,13 @@ async def update(client: AsyncClient, request: Request, body: Answer) -> Answer:
     return await change(client, request.path_params["id"], body)
 
 
-async def change(client: AsyncClient, memory_id: str, body: Mapping[str, Any]) -> Answer:
+async def change(client: AsyncClient, memory_id: Id, body: Mapping[str, Any]) -> Answer:
     """Change a note, or supersede a fact, which keeps its history. The answer has the id of what is true now."""
     held, text = await read_current(client, memory_id), body.get("text")
     check_change(held, body)
     if held.kind == "fact":
-        first = held.metadata.get(UPDATED) or held.id
-        metadata = {**(held.metadata if body.get("metadata") is None else body["metadata"]), UPDATED: first}
-        made = await client.supersede_fact(held.id, claim=str(text), metadata=metadata, user_id=held.user_id or None)
+        metadata = held.metadata if body.get("metadata") is None else body["metadata"]
+        made = await update_fact(client, held, str(text), metadata)
         shown = describe((await client.get_memory(made.id)).to_dict())
         return {**shown, "text": shown["memory"]}
     changes: Answer = {name: body[name] for name in ("text", "metadata") if body.get(name) is not None}
@@ -72,6 +60,8 @@ def check_change(held: MemoryAnswer, body: Mapping[str, Any]) -> None:
     text = body.get("text")
     if held.kind == "turn":
         raise Mem0RequestError("This is what was said, and is not changed. Delete it, and add what is true instead.")
+    if held.kind not in ("note", "fact"):
+        raise Mem0RequestError(f"Only notes and facts are changed, and this memory is of the kind {held.kind}.")
     if text is not None and (not isinstance(text, str) or not text.strip()):
         raise Mem0RequestError("text must be a text, not only blanks.")
     if text is None and body.get("metadata") is None and "expiration_date" not in body:
@@ -83,18 +73,9 @@ def check_change(held: MemoryAnswer, body: Mapping[str, Any]) -> None:
 
 
 async def delete(client: AsyncClient, request: Request, body: Answer) -> Answer:
-    """Delete a memory."""
-    await forget(client, request.path_params["id"])
+    """Delete a memory with its former texts, and what updates made of it."""
+    await forget_versions(client, request.path_params["id"])
     return {"message": "Memory deleted successfully!"}
-
-
-async def forget(client: AsyncClient, memory_id: str) -> None:
-    """Delete a memory, and what updates made of it. What else superseded a fact is a memory of its own, and stays."""
-    versions = await read_versions(client, memory_id)
-    first = versions[0].metadata.get(UPDATED) or versions[0].id
-    for each in reversed(versions):
-        if each is versions[0] or each.metadata.get(UPDATED) == first:
-            await forget_any(client, each)
 
 
 async def delete_all(client: AsyncClient, request: Request, body: Answer) -> Answer:
@@ -133,30 +114,50 @@ async def delete_named(client: AsyncClient, kind: str, name: str) -> None:
 async def delete_run(client: AsyncClient, name: str) -> None:
     """Delete a conversation with what was learned from it alone, and all else that lists show under it.
 
-    Raises NotFoundError if there is neither.
+    A key that may not delete the conversation deletes what it may. Raises NotFoundError if there is nothing, and
+    Mem0RequestError if something stays.
     """
-    missing = None
+    listed = [each async for each in client.memories(conversation_id=name, page_size=100)]
+    # before the conversation: what updates made of its facts is listed under no run
+    kept = await forget_many(client, [each for each in listed if each.kind != "turn"])
     try:
         await client.delete_conversation(name)
-    except NotFoundError as err:
-        missing = err
-    left = [each async for each in client.memories(conversation_id=name, page_size=100)]
-    if missing and not left:
-        raise missing
-    for each in left:
-        try:
-            await forget_any(client, each)
-        except NotFoundError:
-            # it went with another one
+    except NotFoundError:
+        if not listed:
+            raise
+    except PermissionDeniedError:
+        kept += await forget_many(client, [each for each in listed if each.kind == "turn"])
+    if kept:
+        raise Mem0RequestError(STAYS, status=403)
+
+
+async def forget_many(client: AsyncClient, memories: Sequence[MemoryAnswer]) -> int:
+    """Delete those of the memories that the key may, and return the number of those that it may not."""
+    agent_id, kept = client.settings.agent_id, 0
+    for each in memories:
+        # a long talk with another agent is not tried turn by turn
+        if each.kind == "turn" and agent_id not in ("", each.agent_id):
+            kept += 1
             continue
+        try:
+            await forget_versions(client, each.id)
+        except (NotFoundError, UnprocessableError):
+            # it went with another one, or goes with the conversation, such as a summary
+            continue
+        except PermissionDeniedError:
+            kept += 1
+    return kept
 
 
 async def history(client: AsyncClient, request: Request, body: Answer) -> list[Answer]:
     """Return how a memory came to be: added, and updated if it is a fact. Former texts of notes are not kept."""
+    versions = await read_versions(client, request.path_params["id"])
+    refuse_erased(versions[0])
+    older = [{**each.to_dict(), "text": each.claim} for each in await read_former(client, versions[0])]
     changes: list[Answer] = []
     former = None
-    for each in await read_versions(client, request.path_params["id"]):
-        memory = describe(each.to_dict())
+    for each in [*older, *(version.to_dict() for version in versions)]:
+        memory = describe(each)
         event = {"id": memory["id"], "memory_id": memory["id"], "event": "UPDATE" if former else "ADD"}
         texts = {"old_memory": former, "new_memory": memory["memory"]}
         changes.append({**event, **texts, "user_id": memory["user_id"], "created_at": memory["created_at"]})
@@ -171,6 +172,6 @@ async def change_many(client: AsyncClient, request: Request, body: Answer) -> An
         if request.method == "PUT":
             await change(client, each["memory_id"], each)
         else:
-            await forget(client, each["memory_id"])
+            await forget_versions(client, each["memory_id"])
     done = "updated" if request.method == "PUT" else "deleted"
     return {"message": f"Successfully {done} {len(memories)} memories"}

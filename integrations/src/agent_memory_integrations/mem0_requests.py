@@ -10,6 +10,8 @@ from agent_memory_client import AsyncClient
 from agent_memory_client.models import MemoryAnswer, SearchedMemory
 from starlette.requests import Request
 
+from agent_memory_integrations.updates import UPDATED
+
 DEFAULT_AGENT = "mem0"
 """Agent of requests that name none, by keys that are bound to none."""
 MAX_LISTED = 1_000
@@ -18,8 +20,6 @@ MAX_TOP_K = 100
 MAX_BODY_BYTES = 4 * 1024 * 1024
 DEFAULT_TOP_K = 10
 ENTITY_IDS = ("user_id", "agent_id", "run_id")
-UPDATED = "mem0_id"
-"""Member of the metadata of a fact that an update made: the id that the memory had before."""
 Answer = dict[str, Any]
 
 

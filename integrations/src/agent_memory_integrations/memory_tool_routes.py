@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from agent_memory_client import AgentMemoryError, StatusError
+from agent_memory_client.config import is_key
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -57,7 +58,7 @@ def make_memory_tool_application(callers: Callers) -> Starlette:
 
     async def endpoint(request: Request) -> JSONResponse:
         token = request.headers.get("Authorization", "").partition(" ")[2].strip()
-        if not token:
+        if not is_key(token):
             return JSONResponse({"detail": "Send Authorization: Bearer <API key>."}, status_code=401)
         asked = dict(request.query_params)
         try:

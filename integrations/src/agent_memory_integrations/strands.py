@@ -7,7 +7,7 @@ from agent_memory_client import AsyncClient
 from strands.memory import AddMessagesContext, MemoryEntry, MemoryStore, SearchOptions
 from strands.types.content import Message
 
-from agent_memory_integrations.turns import add_turns, make_turn
+from agent_memory_integrations.turns import add_turns, cut_query, make_turn
 
 WHOLE = "strands"
 DEFAULT_RESULTS = 5
@@ -43,7 +43,7 @@ class AgentMemoryStore(MemoryStore):
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Return what bears on the query, best first."""
         wanted = (options or {}).get("max_search_results") or self.max_search_results or DEFAULT_RESULTS
-        found = await self.client.recall(query, top_k=wanted)
+        found = await self.client.recall(cut_query(query), top_k=wanted)
         return [
             MemoryEntry(
                 content=each.text,
@@ -63,6 +63,15 @@ class AgentMemoryStore(MemoryStore):
         turns = []
         for at, message in enumerate(messages):
             text = "\n".join(block["text"] for block in message["content"] if block.get("text"))
-            turn = make_turn(message["role"], text, member=WHOLE, whole=message)
+            turn = make_turn(message["role"], text, member=WHOLE, whole=leave_out_bytes(message))
             turns.append(turn | ({"client_id": f"{self._run}-{numbers[at]}"} if numbers else {}))
         await add_turns(self.client, self.conversation_id, turns)
+
+
+def leave_out_bytes(value: Any) -> Any:
+    """Return a part of a message with the number of bytes of images and files instead of the bytes."""
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, dict):
+        return {name: leave_out_bytes(each) for name, each in value.items()}
+    return [leave_out_bytes(each) for each in value] if isinstance(value, list) else value

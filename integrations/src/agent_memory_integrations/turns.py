@@ -13,6 +13,8 @@ MAX_METADATA_BYTES = 16_000
 """A longer message is a part of the content, which may have 1 MB."""
 MAX_TEXT_CHARACTERS = 100_000
 MAX_TURNS = 1_000
+MAX_QUERY_CHARACTERS = 10_000
+"""Characters of a question that the service takes."""
 NO_TEXT = "(no text)"
 ERASED = "[erased]"
 """Content of a turn that was erased and keeps its number."""
@@ -53,6 +55,22 @@ def read_text(turn: TurnAnswer) -> str:
     return str(turn.content or "")
 
 
+def cut_query(text: str) -> str:
+    """Return a text as a question that the service takes: of a longer one, the beginning and the end."""
+    text, half = text.strip(), MAX_QUERY_CHARACTERS // 2
+    return text if len(text) <= MAX_QUERY_CHARACTERS else f"{text[: half - 1]}\n{text[-half:]}"
+
+
+def is_erased(turn: TurnAnswer) -> bool:
+    """Return True for a turn whose content was erased. Only its number is left."""
+    return turn.content == ERASED and not turn.metadata
+
+
+def is_erased_memory(memory: MemoryAnswer) -> bool:
+    """Return True for a turn whose content was erased, in a list of memories."""
+    return memory.kind == "turn" and memory.text == ERASED and not memory.metadata
+
+
 async def add_turns(client: AsyncClient, conversation_id: str, turns: list[dict[str, Any]], **options: Any) -> None:
     """Append turns, in as many requests as they need."""
     for start in range(0, len(turns), MAX_TURNS):
@@ -78,7 +96,7 @@ async def read_last_turns(client: AsyncClient, conversation_id: str, limit: int 
         first = max(0, count - wanted)
         after: dict[str, Any] = {"after_index": first - 1} if first else {}
         listed = client.list_turns(conversation_id, page_size=200, **after)
-        found = [turn async for turn in listed if turn.content != ERASED or turn.metadata]
+        found = [turn async for turn in listed if not is_erased(turn)]
         if not first or (limit is not None and len(found) >= limit):
             return found if limit is None else found[max(0, len(found) - limit) :]
         # erased turns keep their numbers

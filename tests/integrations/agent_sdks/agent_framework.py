@@ -43,10 +43,21 @@ async def run_agent(client: AsyncClient) -> None:
     assert [turn.role async for turn in client.turns("run")] == ["user", "assistant", "user", "assistant"]
 
 
+async def find_others_behind_the_own_session(client: AsyncClient) -> None:
+    await client.remember("Tess pays 90 euros a night for the hotel in Porto.")
+    said = [{"role": "user", "content": f"The hotel in Porto has a room with number {number}."} for number in range(8)]
+    await client.add_turns("long", said)
+    agent = Agent(Echo(), context_providers=[AgentMemoryContextProvider(client, top_k=1)])
+    answer = await agent.run("Which room has the hotel in Porto?", session=agent.create_session(session_id="long"))
+    assert "- Tess pays 90 euros a night for the hotel in Porto." in answer.text, answer.text
+    assert (await agent.run("The hotel in Porto. " * 900)).text.endswith("The hotel in Porto. ")
+
+
 async def main() -> None:
     async with AsyncClient(agent_id="tester", user_id="tess") as client:
         await keep_messages(client)
         await run_agent(client)
+        await find_others_behind_the_own_session(client)
 
 
 asyncio.run(main())

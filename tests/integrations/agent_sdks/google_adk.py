@@ -40,6 +40,7 @@ async def main() -> None:
         for stranger in ({"user_id": "ben"}, {"app_name": "other"}):
             assert (await service.search_memory(**{**asked, **stranger})).memories == [], stranger
         assert (await service.search_memory(**{**asked, "query": " "})).memories == []
+        assert (await service.search_memory(**{**asked, "query": "When do we fly to Madeira? " * 500})).memories
 
         note = types.Content(parts=[types.Part(text="Tess likes window seats.")])
         entry = MemoryEntry(content=note, timestamp="2026-01-02T03:04:05Z", custom_metadata={"a": 1})
@@ -52,4 +53,24 @@ async def main() -> None:
         assert (await service.search_memory(**asked)).memories == []
 
 
+async def keep_users_apart() -> None:
+    async with AsyncClient() as client:
+        service = AgentMemoryService(client)
+        names = {"app_name": "travel", "user_id": "org/42"}
+        await service.add_events_to_memory(**names, session_id="s1", events=[say("user", "My PIN is 4711.")])
+        [found] = (await service.search_memory(**names, query="What is the PIN?")).memories
+        try:
+            await service.delete_memory(app_name="travel", user_id="org", memory_id=found.id)
+            raise SystemExit("the turn of another user was deleted")
+        except ValueError:
+            pass
+        await service.delete_memory(**names, memory_id=found.id)
+        assert (await service.search_memory(**names, query="What is the PIN?")).memories == []
+        await service.add_events_to_memory(
+            app_name="travel", user_id="50%", session_id="a/b", events=[say("user", "Hi.")]
+        )
+        assert [turn.content async for turn in client.turns("travel/50%25/a/b", agent_id="travel")] == ["Hi."]
+
+
 asyncio.run(main())
+asyncio.run(keep_users_apart())

@@ -34,6 +34,8 @@ async def main() -> None:
         question = [ChatMessage(role="user", content="When do we fly to Madeira?")]
         assert "Madeira" in await block.aget(question)
         assert await block.aget([]) == ""
+        pasted = [ChatMessage(role="user", content=f"When do we fly to Madeira? {'A line of a log. ' * 900}")]
+        assert "Madeira" in await block.aget(pasted)
         assert await AgentMemoryBlock(client=other).aget(question) == ""
         assert await block.atruncate("- one\n- two\n- three", 2) == "- one\n- two"
         assert await block.atruncate("- one", 100) is None

@@ -18,6 +18,7 @@ async def main() -> None:
         [found] = await manager.search("Which seats does Tess like?", {"max_search_results": 1})
         assert (found.content, found.store_name) == ("Tess prefers window seats.", "own"), found
         assert found.metadata
+        assert await manager.search("Which seats does Tess like? " * 500)
         assert (await client.get_memory(found.metadata["id"])).metadata == {"source": "form"}
         assert not [each for each in await AgentMemoryStore(other).search("seats") if "Tess" in each.content]
 
@@ -31,6 +32,9 @@ async def main() -> None:
         turns = [(turn.role, turn.content) async for turn in client.turns("run")]
         assert turns[:2] == [("user", "We fly to Madeira.\nOn 4 May."), ("assistant", "(no text)")], turns
         assert len(turns) == 3
+        image = {"image": {"format": "png", "source": {"bytes": b"x" * 2_000_000}}}
+        await store.add_messages([{"role": "user", "content": [{"text": "Look at this."}, image]}])
+        assert [turn.content async for turn in client.turns("run")][3:] == ["Look at this."]
 
 
 asyncio.run(main())

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from memory.admin import access_matrix
 from memory.models import Account, Agent, ApiKey, AuditEntry, PersistentContext, StaffLimit, Team, TeamMember
 from memory.models.access import AccessControl
 from memory.owner import Owner
@@ -79,6 +80,26 @@ def test_keys_show_their_scopes_bindings_and_last_use(staff: Client, account: Ac
 
     assert (key.name, key.binding, key.scopes, key.state) == ("laptop", "assistant, ana", "read, write", "valid")
     assert ">never<" in shown(staff.get(url))
+
+
+def test_a_valid_key_is_shown_however_many_have_ended(
+    staff: Client, account: Account, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_matrix, "MAX_KEYS", 2)
+    now = datetime.now(UTC)
+    for name, revoked_at, expires_at in (
+        ("old", None, None), ("expiring", None, now + timedelta(days=1)), ("expired", None, now - timedelta(days=1)),
+        ("revoked", now, None),
+    ):  # fmt: skip
+        key = issue_key(account, scopes=READ_WRITE, name=name).key
+        ApiKey.objects.filter(pk=key.pk).update(revoked_at=revoked_at, expires_at=expires_at)
+
+    page = staff.get(url)
+
+    assert [key.name for key in page.context["keys"]] == ["expiring", "old"]
+    assert "Only 2 keys are shown" in shown(page)
+    monkeypatch.setattr(access_matrix, "MAX_KEYS", 4)
+    assert "keys are shown" not in shown(staff.get(url))
 
 
 def test_a_key_is_revoked_from_there_with_a_reason(staff: Client, account: Account, url: str) -> None:

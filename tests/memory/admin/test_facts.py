@@ -185,6 +185,16 @@ def test_a_fact_names_the_turn_that_replaced_it(staff: Client, owner: Owner, fac
     assert reverse("admin:memory_memory_why", args=[replacing.pk]) in page
 
 
+def test_a_page_says_that_what_a_fact_superseded_is_believed_again(staff: Client, fact: Fact) -> None:
+    page = shown(staff.get(page_url("fact", fact.pk)))
+    asked = [
+        shown(choose(staff, list_url("fact"), f"{name}_selected", fact.pk, post="")) for name in ("retract", "reject")
+    ]
+
+    assert page.count("superseded is believed again") == 2
+    assert all("superseded is believed again" in each for each in asked)
+
+
 def test_lists_say_that_a_fact_is_retracted(staff: Client, fact: Fact) -> None:
     pages = ("fact", "memory")
     before = [shown(staff.get(list_url(page))) for page in pages]

@@ -1,6 +1,7 @@
 """Working memory and ledger of a conversation, which are stored in Redis, are viewed and edited in the admin."""
 
 import re
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -339,3 +340,28 @@ def test_a_conversation_that_there_is_not_has_no_session(staff: Client, place: C
 
     assert "Values of the session" not in shown(page)
     assert "no such conversation" in shown(refused)
+
+
+@pytest.mark.parametrize("model", [WORKING, LEDGER])
+def test_characters_that_turn_a_text_around_are_marked(staff: Client, owner: Owner, model: str) -> None:
+    named = "a\u202eb"
+    place = ConversationRef(account_id=owner.account_id, conversation_id=named)
+    store.mark(place, named, named)
+    WorkingMemory(replace(owner, agent_id=named)).set(named, {named: named})
+    Conversation.objects.create(account_id=owner.account_id, conversation_id=f"{named}2", started_at=NOW)
+    added = (
+        {"agent": named, "name": f"{named}3", "value": "1"}
+        if model == WORKING
+        else {"item_key": f"{named}3", "value": named}
+    )
+
+    pages = [
+        staff.get(page_url(model, owner.account_id)),
+        look(staff, model, place),
+        send(staff, model, place, action="add", **added),
+    ]
+
+    for page in pages:
+        typed = re.sub(r'value="[^"]*"', "", shown(page))
+        assert "a⟦U+202E⟧b" in typed
+        assert "\u202e" not in typed

@@ -1,7 +1,10 @@
 """The costs of language models are listed by day, summed up, and read-only."""
 
+import csv
+import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from django.test import Client
 
 from memory.models import Account, ModelUsage
 from tests.memory.admin.pages import add_url, list_url, page_url, shown
+from tests.memory.admin.test_exports import content
 
 TODAY = datetime.now(UTC).date()
 
@@ -82,3 +86,13 @@ def test_the_list_shows_totals(staff: Client) -> None:
     page = shown(staff.get(list_url("modelusage")))
 
     assert "Total: calls 30 (2 failed); tokens 3,000 in, 0 out; cost 1.75." in page
+
+
+@pytest.mark.usefixtures("usage")
+@pytest.mark.parametrize("format_", ["jsonl", "csv"])
+def test_usage_is_exported_with_its_days_and_costs(staff: Client, account: Account, format_: str) -> None:
+    found = content(staff.get(f"{list_url('modelusage')}export/", {"account": str(account.pk), "as": format_}))
+
+    rows = map(json.loads, found.splitlines()) if format_ == "jsonl" else csv.DictReader(StringIO(found))
+    days = [TODAY.isoformat(), (TODAY - timedelta(days=1)).isoformat()]
+    assert [(row["day"], row["cost"]) for row in rows] == list(zip(days, ["0.50000000", "0.25000000"], strict=True))

@@ -240,9 +240,12 @@ async def check_room(memory: AsyncClient, namespace: list[str], count: int) -> N
 
 
 async def write(memory: AsyncClient, items: list[Answer], *, deleted: Sequence[Answer] = ()) -> None:
+    """Store items and delete others, in as many requests as the deletions need."""
     if items or deleted:
         context_id = await AsyncNamedContext(memory, CONTEXT).ensure_id()
-        await memory.write_items(context_id, items=items, deleted=deleted)
+        await memory.write_items(context_id, items=items, deleted=deleted[:MAX_ITEMS])
+        for start in range(MAX_ITEMS, len(deleted), MAX_ITEMS):
+            await memory.write_items(context_id, deleted=deleted[start : start + MAX_ITEMS])
 
 
 GRAPH_TOOLS = Toolset(

@@ -6,7 +6,11 @@ from agent_memory_client import AsyncClient
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, correct, forget, pick
+from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, pick
+from agent_memory_integrations.mem0_changes import change, read_current
+from agent_memory_integrations.mem0_requests import Mem0RequestError
+from agent_memory_integrations.turns import is_erased_memory
+from agent_memory_integrations.updates import UPDATED, forget_versions
 
 
 async def add_memory(
@@ -37,7 +41,7 @@ async def get_memories(
     """List memories, latest first. Facts that are true no more are left out."""
     found: list[Answer] = []
     async for each in memory.memories(page_size=limit):
-        if each.status not in ("superseded", "ended"):
+        if each.status not in ("superseded", "ended") and not is_erased_memory(each):
             found.append(describe(each.to_dict()))
         if len(found) == limit:
             break
@@ -45,21 +49,27 @@ async def get_memories(
 
 
 async def get_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
-    """Return a memory."""
-    return describe((await memory.get_memory(memory_id)).to_dict())
+    """Return a memory; of a fact that was superseded, what is true now."""
+    try:
+        return describe((await read_current(memory, memory_id)).to_dict())
+    except Mem0RequestError as err:
+        raise ToolError(str(err)) from err
 
 
 async def update_memory(
     memory: AsyncClient, memory_id: MemoryId, text: Annotated[str, Field(description="The new text.", min_length=1)]
 ) -> Answer:
-    """Change the text of a memory. A fact keeps its former statement as history, and gets a new id."""
-    made = await correct(memory, memory_id, text)
-    return {"id": made["id"], "memory": text}
+    """Change the text of a memory. A fact gets a new id, and keeps its former text until it is deleted by either id."""
+    try:
+        made = await change(memory, memory_id, {"text": text})
+    except Mem0RequestError as err:
+        raise ToolError(str(err)) from err
+    return {"id": made["id"], "memory": made["memory"]}
 
 
 async def delete_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
-    """Delete a memory, also what was said, with what was learned from it alone."""
-    await forget(memory, memory_id)
+    """Delete a memory with its former texts, also what was said, with what was learned from it alone."""
+    await forget_versions(memory, memory_id)
     return {"message": "Memory deleted successfully!"}
 
 
@@ -74,8 +84,9 @@ async def delete_all_memories(memory: AsyncClient) -> Answer:
 
 def describe(memory: Answer) -> Answer:
     """Return a memory under mem0's names."""
-    shown = pick(memory, "id", "user_id", "agent_id", "metadata", "created_at", "updated_at")
-    return {"memory": memory["text"], **shown}
+    shown = pick(memory, "id", "user_id", "agent_id", "created_at", "updated_at")
+    metadata = {name: value for name, value in memory["metadata"].items() if name != UPDATED}
+    return {"memory": memory["text"], **shown, "metadata": metadata}
 
 
 MEM0_TOOLS = Toolset(

@@ -13,7 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from agent_memory_integrations.mcp.callers import Callers
-from agent_memory_integrations.turns import forget_any
+from agent_memory_integrations.updates import forget_with_former, update_fact
 
 MAX_LISTED = 100
 INSTRUCTIONS = (
@@ -132,27 +132,29 @@ async def correct(
         Literal["note", "fact"] | None, Field(description="The kind of the memory. It is looked up if it is left out.")
     ] = None,
 ) -> Answer:
-    """Replace what a note or a fact says. A fact keeps its former statement as history.
+    """Replace what a note or a fact says. A fact gets a new id, and keeps its former statement until it is forgotten.
 
     What was said (a turn) is not corrected: call `remember` with what is true, or `forget` it.
     """
-    held = kind or (await memory.get_memory(memory_id)).kind
-    if held == "fact":
-        return pick((await memory.supersede_fact(memory_id, claim=text)).to_dict(), "id", "claim")
-    if held != "note":
-        raise ToolError(
-            f"Only notes and facts are corrected, and this memory is of the kind {held}. Call `remember` with what is "
-            "true instead, and `forget` with this id if it should not be found any more."
-        )
+    if kind != "note":
+        held = await memory.get_memory(memory_id)
+        if held.kind == "fact":
+            return pick((await update_fact(memory, held, text, held.metadata)).to_dict(), "id", "claim")
+        if held.kind != "note":
+            raise ToolError(
+                f"Only notes and facts are corrected, and this memory is of the kind {held.kind}. Call `remember` with "
+                "what is true instead, and `forget` with this id if it should not be found any more."
+            )
     return pick((await memory.update_memory(memory_id, text=text)).to_dict(), "id", "text")
 
 
 async def forget(memory: AsyncClient, memory_id: MemoryId) -> Answer:
     """Forget a memory for good: a note, a fact, or what was said (a turn), with what was learned from it alone.
 
-    Summaries of a conversation (episodes) are made anew without a turn that is forgotten.
+    With a fact go the statements that `correct` replaced. One that a later talk replaced is a memory of its own, and is
+    forgotten by its own id. Summaries of a conversation (episodes) are made anew without a turn that is forgotten.
     """
-    await forget_any(memory, await memory.get_memory(memory_id))
+    await forget_with_former(memory, await memory.get_memory(memory_id))
     return {"forgotten": str(memory_id)}
 
 
