@@ -44,7 +44,7 @@ from memory.services.entities.relate import (
     find_relationship,
     visible_relationships,
 )
-from memory.services.entities.store import find_live_or_merged_entity, list_entities
+from memory.services.entities.store import find_live_or_merged_entity, follow_merges, list_entities
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.paths import MAX_ID_CHARACTERS
 from memory_project.http.serializers import BoundedList, Text
@@ -245,7 +245,9 @@ class RelationshipType(Text):
 
 class NewRelationship(OwnerFields):
     # the contract's name, and a serializer's attribute too
-    source = serializers.UUIDField(help_text="Entity that the relationship starts from.")  # type: ignore[assignment]
+    source = serializers.UUIDField(  # type: ignore[assignment]
+        help_text="Entity that the relationship starts from. One that was merged stands for the one it was merged into."
+    )
     target = serializers.UUIDField(help_text="Another entity, which it leads to.")
     type = RelationshipType(help_text="Such as RELATED_TO, PART_OF, LOCATED_IN, WORKS_FOR, KNOWS or CREATED_BY.")
     weight = Fraction(required=False, help_text="0 to 1; walks follow the greatest first. Default for a new one: 1.")
@@ -268,13 +270,21 @@ class RelationshipAnswer(AnswerSerializer):
 
 
 class RelationshipFilter(RowFilter):
-    source = UUIDFilter(field_name="source_id")
-    target = UUIDFilter(field_name="target_id")
-    entity = UUIDFilter(method="filter_entity", label="Limit to relationships of this entity, as source or target.")
+    source = UUIDFilter(method="filter_end")
+    target = UUIDFilter(method="filter_end")
+    entity = UUIDFilter(
+        method="filter_entity",
+        label="Limit to relationships of this entity, or the one that it was merged into, as source or target.",
+    )
     type = TextFilter(max_length=MAX_TYPE_CHARACTERS)
 
+    def filter_end(self, rows: QuerySet[Link], name: str, value: UUID) -> QuerySet[Link]:
+        [entity_id] = follow_merges(self.request.auth.account_id, [value])
+        return rows.filter(**{f"{name}_id": entity_id})
+
     def filter_entity(self, rows: QuerySet[Link], _name: str, value: UUID) -> QuerySet[Link]:
-        return rows.filter(Q(source_id=value) | Q(target_id=value))
+        [entity_id] = follow_merges(self.request.auth.account_id, [value])
+        return rows.filter(Q(source_id=entity_id) | Q(target_id=entity_id))
 
 
 class Relationships(OwnerViewSet):
