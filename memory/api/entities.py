@@ -28,7 +28,7 @@ from memory.api.fields import (
 )
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
-from memory.api.views import OwnerViewSet
+from memory.api.views import OwnerViewSet, VersionedViewSet
 from memory.models import Link
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
 from memory.models.links import STRUCTURAL_TYPES
@@ -132,7 +132,7 @@ class EntityAnswer(MemoryFields):
     )
 
 
-class Entities(OwnerViewSet):
+class Entities(VersionedViewSet):
     """Entities of the user, those of no user that the agent met, and the account's. Without a user, all that it met."""
 
     for_users = True
@@ -140,6 +140,8 @@ class Entities(OwnerViewSet):
     queries = {"list": EntitiesQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = EntityAnswer
     statuses = {"create": (201, 200)}
+    # `retrieve` is missing: the vector may be made under the same ETag
+    conditional = frozenset({"partial_update", "destroy"})
 
     def list(self, request: Request) -> Response:
         """List entities of the channel and of `_global`."""
@@ -166,13 +168,14 @@ class Entities(OwnerViewSet):
 
         def write() -> Response:
             resolved = upsert_entity(owner, draft, embedded=embedded, now=timezone.now())
-            return self.respond(resolved.entity, status=201 if resolved.is_new else 200)
+            return self.respond_with_etag(resolved.entity, status=201 if resolved.is_new else 200)
 
         return self.write_once(write)
 
     def retrieve(self, request: Request, entity_id: UUID) -> Response:
         """Return an entity, even one that was merged into another: `merged_into` names that one."""
-        return self.respond(find_live_or_merged_entity(self.owner(self.query()), entity_id, now=timezone.now()))
+        entity = find_live_or_merged_entity(self.owner(self.query()), entity_id, now=timezone.now())
+        return self.respond_with_etag(entity)
 
     def partial_update(self, request: Request, entity_id: UUID) -> Response:
         """Change the given fields.
@@ -180,21 +183,23 @@ class Entities(OwnerViewSet):
         403 for another user's or agent's entity, 409 for a name of another entity of its type, and for an entity that
         was merged.
         """
-        body, now = self.body(), timezone.now()
+        body, expected, now = self.body(), self.expected_versions(), timezone.now()
         owner, changes = self.owner(body), EntityChanges(**draft_fields(EntityChanges, body))
         embedded = embed_texts([changes.text_after(find_own_entity(owner, entity_id, now=now))])
-        return self.respond(change_entity(owner, entity_id, changes=changes, embedded=embedded, now=now))
+        changed = change_entity(owner, entity_id, changes=changes, expected=expected, embedded=embedded, now=now)
+        return self.respond_with_etag(changed)
 
     def destroy(self, request: Request, entity_id: UUID) -> Response:
         """Delete an entity for good, with its names, its links and what was merged into it. Facts stay.
 
         403 for another user's or agent's entity, 409 for one that was merged.
         """
-        remove_entity(self.owner(self.query()), entity_id, now=timezone.now())
+        expected = self.expected_versions()
+        remove_entity(self.owner(self.query()), entity_id, expected=expected, now=timezone.now())
         return Response(status=204)
 
 
-class EntityMerges(OwnerViewSet):
+class EntityMerges(VersionedViewSet):
     """Merging two entities that are the same, and splitting one that is two. 403 for another user's or agent's."""
 
     for_users = True

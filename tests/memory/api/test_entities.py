@@ -220,6 +220,19 @@ def test_an_invalid_change_of_an_entity_is_refused(api: ServiceClient, changes: 
     assert api.get(f"/entities/{entity_id}").json()["version"] == 1
 
 
+def test_a_change_of_what_somebody_else_changed_is_refused(api: ServiceClient) -> None:
+    made = upsert(api, properties={"a": 1})
+    path, tag = f"/entities/{made.json()['id']}", made["ETag"]
+    changes = [{"agent_id": "assistant", "properties": {"a": 1, name: 2}} for name in ("b", "c")]
+
+    first, second = (api.patch(path, change, HTTP_IF_MATCH=tag) for change in changes)
+    gone = [api.delete(f"{path}?agent_id=assistant", HTTP_IF_MATCH=each) for each in (tag, first["ETag"])]
+
+    assert [answer.status_code for answer in (first, second, *gone)] == [200, 412, 412, 204]
+    assert (made["ETag"], first["ETag"], first.json()["version"]) == ('"1"', '"2"', 2)
+    assert first.json()["properties"] == {"a": 1, "b": 2}
+
+
 def test_two_entities_are_merged_and_split_again(api: ServiceClient) -> None:
     survivor, loser = id_of(api), id_of(api, "Anita")
 
