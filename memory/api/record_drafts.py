@@ -159,7 +159,7 @@ class MessageIndex(WholeNumber):
 class SlotFields(OwnerFields):
     """Base of bodies with slots, of which at least one is there."""
 
-    observation = ObservationShape(required=False)
+    observation = ObservationShape(required=False, help_text="Required without `reasoning`, `action` and `outcome`.")
     reasoning = ReasoningShape(required=False)
     action = ActionShape(required=False)
     outcome = OutcomeShape(required=False, help_text="Requires an action (422 without one).")

@@ -5290,6 +5290,7 @@ export interface components {
             user_id?: string;
             /** @description Name of the project. Default: `_global`. */
             channel?: string;
+            /** @description Required without `reasoning`, `action` and `outcome`. */
             observation?: string | components["schemas"]["ObservationShapeRequest"];
             reasoning?: components["schemas"]["ReasoningShapeRequest"];
             action?: string | components["schemas"]["ActionShapeRequest"];
@@ -5836,6 +5837,7 @@ export interface components {
             user_id?: string;
             /** @description Name of the project. Default: `_global`. */
             channel?: string;
+            /** @description Required without `reasoning`, `action` and `outcome`. */
             observation?: string | components["schemas"]["ObservationShapeRequest"];
             reasoning?: components["schemas"]["ReasoningShapeRequest"];
             action?: string | components["schemas"]["ActionShapeRequest"];
@@ -5877,6 +5879,7 @@ export interface components {
             user_id?: string;
             /** @description Name of the project. Default: `_global`. */
             channel?: string;
+            /** @description Required without `reasoning`, `action` and `outcome`. */
             observation?: string | components["schemas"]["ObservationShapeRequest"];
             reasoning?: components["schemas"]["ReasoningShapeRequest"];
             action?: string | components["schemas"]["ActionShapeRequest"];
