@@ -52,16 +52,19 @@ class IdFilter(logging.Filter):
 
 
 class RepeatFilter(logging.Filter):
-    """Lets a pool complain of each kind once in QUIET_SECONDS, in one line: its connections fail all at once."""
+    """Lets each pool complain of each kind once in QUIET_SECONDS, in one line: its connections fail all at once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._quiet_until: dict[str, float] = {}
+        self._quiet_until: dict[tuple[str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.created < self._quiet_until.get(record.msg, 0.0):
+        first = record.args[0] if isinstance(record.args, tuple) and record.args else ""
+        # some complaints name a connection rather than the pool
+        complaint = record.msg, first if isinstance(first, str) else ""
+        if record.created < self._quiet_until.get(complaint, 0.0):
             return False
-        self._quiet_until[record.msg] = record.created + QUIET_SECONDS
+        self._quiet_until[complaint] = record.created + QUIET_SECONDS
         # the driver's reason has lines of advice
         record.msg, record.args = " ".join(record.getMessage().split()), None
         return True

@@ -84,8 +84,8 @@ def body_fields(document: dict[str, Any], described: dict[str, Any]) -> dict[str
 
 
 def least_value(document: dict[str, Any], schema: dict[str, Any]) -> Any:
-    if whole := schema.get("allOf"):
-        return least_value(document, whole[0])
+    if forms := schema.get("allOf") or schema.get("oneOf"):
+        return least_value(document, forms[0])
     if reference := schema.get("$ref"):
         return least_value(document, document["components"]["schemas"][reference.rpartition("/")[2]])
     if "enum" in schema:

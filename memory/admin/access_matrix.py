@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, IntegerField, Q, When
+from django.db.models import Case, IntegerField, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 
 from memory.admin.base import BoundedAdmin
@@ -20,7 +20,6 @@ MAX_SHARED_ROWS = 100
 """The pools that the matrix shows at most; as many contexts come on top."""
 MAX_AGENTS = 30
 MAX_KEYS = 100
-MAX_MEMBERS = 10_000
 ANY_OTHER = "\x00"
 """Stands for an agent that no row names and that is in no team. No agent has this name: PostgreSQL refuses it."""
 
@@ -70,14 +69,17 @@ def named_agents(row: SharedRow) -> set[str]:
 
 
 def read_matrix(account: Account, user: Any) -> AccessMatrix:
-    """Return the matrix of what the user may look at. Four queries."""
+    """Return the matrix of what the user may look at. Five queries."""
     shared, is_cut = read_shared(account, user)
-    teams = read_teams(account, {row.team_id for *_, row in shared if row.team_id})
-    named = {agent for *_, row in shared for agent in named_agents(row)} | set(teams)
+    team_ids = {row.team_id for *_, row in shared if row.team_id}
+    members = TeamMember.objects.filter(account_id=account.pk, team_id__in=team_ids)
+    in_teams = members.order_by("agent_id").values_list("agent_id", flat=True).distinct()[: MAX_AGENTS + 1]
+    named = {agent for *_, row in shared for agent in named_agents(row)} | set(in_teams)
     registered = Agent.objects.filter(account_id=account.pk).order_by("agent_id").values_list("agent_id", flat=True)
     agents = sorted(named)
     agents += [agent for agent in registered[: MAX_AGENTS + len(named) + 1] if agent not in named]
     shown = sorted(agents[:MAX_AGENTS])
+    teams = read_teams(members.filter(agent_id__in=shown))
     rows = [
         AccessRow(
             kind=kind,
@@ -118,11 +120,10 @@ def read_shared(account: Account, user: Any) -> tuple[list[tuple[str, str, str, 
     return shared, is_cut
 
 
-def read_teams(account: Account, team_ids: set[UUID]) -> dict[str, set[UUID]]:
-    """Return the teams among these to which each agent belongs."""
+def read_teams(members: "QuerySet[TeamMember]") -> dict[str, set[UUID]]:
+    """Return the teams to which each agent belongs."""
     teams: dict[str, set[UUID]] = defaultdict(set)
-    members = TeamMember.objects.filter(account_id=account.pk, team_id__in=team_ids).order_by("id")
-    for agent, team_id in members.values_list("agent_id", "team_id")[:MAX_MEMBERS]:
+    for agent, team_id in members.values_list("agent_id", "team_id"):
         teams[agent].add(team_id)
     return teams
 

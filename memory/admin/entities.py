@@ -30,7 +30,7 @@ from memory.models import Entity
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
 from memory.owner import Owner
 from memory.retrieval.search import search_entities
-from memory.services.entities.change import EntityChanges, correct_entity, remove_entity
+from memory.services.entities.change import EntityChanges, change_entity, remove_entity
 from memory_project.admin_lists import AccountFilter
 
 
@@ -131,8 +131,8 @@ class EntityAdmin(MeaningSearchAdmin):
     def correct_in_service(
         self, owner: Owner, memory_id: UUID, changes: dict[str, Any], *, version: int, now: datetime
     ) -> None:
-        own = EntityChanges(**changes)
-        correct_entity(owner, memory_id, changes=own, version=version, embedded=NOT_YET_EMBEDDED, now=now)
+        own, seen = EntityChanges(**changes), frozenset({version})
+        change_entity(owner, memory_id, changes=own, expected=seen, embedded=NOT_YET_EMBEDDED, now=now)
 
     def remove_row(self, owner: Owner, row: Any) -> None:
         now = datetime.now(UTC)

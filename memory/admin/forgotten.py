@@ -1,16 +1,18 @@
 """Requests to forget something, for the inbox: the facts that are retracted, and the turns that still say them."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from uuid import UUID
 
 from memory.admin.beliefs import NamedLink
 from memory.admin.columns import change_url, turn_url
 from memory.admin.text import excerpt_of
 from memory.models import Fact, Turn
+from memory.owner import Owner
 from memory.services.entities.resolve import owner_of_row
-from memory.services.extraction.forget import find_forgotten, find_requests
+from memory.services.extraction.forget import Covered, find_forgotten, find_requests
 
 MAX_SHOWN = 20
 
@@ -35,17 +37,27 @@ class Forgotten:
         return STILL_SAID if self.turns else ALL_BURIED
 
 
-def read_forgotten(asking: Turn, *, now: datetime) -> Forgotten:
-    """Return what became of what a turn asks to be forgotten. A few statements."""
-    asked = find_requests([asking])
-    wider = [replace(each, request=each.request.wider) if each.request.wider else each for each in asked]
-    covered = find_forgotten(owner_of_row(asking), [*asked, *wider], status=Fact.Status.RETRACTED, now=now)
-    facts: dict[Any, Fact] = {}
-    turns: dict[Any, Turn] = {}
-    for place in range(len(asked)):
-        meant = place if covered.facts[place] else place + len(asked)
-        facts |= {fact.pk: fact for fact in covered.facts[meant]}
-        turns |= {turn.pk: turn for turn in covered.turns_of(meant) if not turn.buried}
+def read_forgotten(asking: Sequence[Turn], *, now: datetime) -> dict[UUID, Forgotten]:
+    """Return what became of what each of the turns asks to be forgotten. Three statements for each of their owners."""
+    by_owner: dict[Owner, list[Turn]] = defaultdict(list)
+    for turn in asking:
+        by_owner[owner_of_row(turn)].append(turn)
+    found: dict[UUID, Forgotten] = {}
+    for owner, turns in by_owner.items():
+        asked = find_requests(turns)
+        wider = [replace(each, request=each.request.wider) if each.request.wider else each for each in asked]
+        covered = find_forgotten(owner, [*asked, *wider], status=Fact.Status.RETRACTED, now=now)
+        meant: dict[UUID, list[int]] = {turn.pk: [] for turn in turns}
+        for place, each in enumerate(asked):
+            meant[each.turn.pk].append(place if covered.facts[place] else place + len(asked))
+        found |= {turn_id: collect_forgotten(covered, places) for turn_id, places in meant.items()}
+    return found
+
+
+def collect_forgotten(covered: Covered, places: Sequence[int]) -> Forgotten:
+    """Return what the requests at these places cover, each fact and each turn once."""
+    facts = {fact.pk: fact for place in places for fact in covered.facts[place]}
+    turns = {turn.pk: turn for place in places for turn in covered.turns_of(place) if not turn.buried}
     return Forgotten(
         facts=list(facts.values())[:MAX_SHOWN], turns=sorted(turns.values(), key=lambda turn: turn.pk)[:MAX_SHOWN]
     )

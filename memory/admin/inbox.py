@@ -21,7 +21,7 @@ from django.views.decorators.http import require_http_methods
 
 from memory.admin.base import REDIS_IS_DOWN, render_page, watching_owner
 from memory.admin.columns import list_url
-from memory.admin.forgotten import link_facts, link_turns, read_forgotten
+from memory.admin.forgotten import Forgotten, link_facts, link_turns, read_forgotten
 from memory.admin.inbox_items import (
     RECENT_ROWS,
     Describe,
@@ -283,26 +283,22 @@ def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterab
     now = datetime.now(UTC)
     for name, source in sources.items():
         may_decide = source.is_allowed(user, "change")
-        rows = source.find(limit_rows(source.model._default_manager.all(), request), now)
-        for row in rows.select_related("account").order_by("-pk")[:MAX_OF_A_KIND]:
+        wanted = source.find(limit_rows(source.model._default_manager.all(), request), now)
+        rows = list(wanted.select_related("account").order_by("-pk")[:MAX_OF_A_KIND])
+        is_about_facts = name == "forgetting" and user.has_perm("memory.view_fact")
+        forgotten = read_forgotten(rows, now=now) if is_about_facts else {}
+        for row in rows:
             decisions = list(source.decisions.items()) if may_decide else []
             item = add_links(request, replace(source.describe(row), source=name, decisions=decisions))
-            yield add_forgotten(request, item, row, now) if name == "forgetting" else item
+            yield add_forgotten(request, item, row, forgotten[row.pk]) if row.pk in forgotten else item
 
 
-def add_forgotten(request: HttpRequest, item: InboxItem, asking: Turn, now: datetime) -> InboxItem:
-    """Return the item of a request to forget with what became of it, as far as the user may look at that."""
+def add_forgotten(request: HttpRequest, item: InboxItem, asking: Turn, found: Forgotten) -> InboxItem:
+    """Return the item of a request to forget with what became of it, for a user who may view facts."""
     user: Any = request.user
-    found = read_forgotten(asking, now=now)
-    asked = urlencode({"account": str(item.account_id), "user": item.user_id})
-    may_erase = item.user_id and user.has_perm("memory.add_erasure")
-    return replace(
-        item,
-        note=found.note,
-        retracted=link_facts(found) if user.has_perm("memory.view_fact") else (),
-        still_said=link_turns(found, asking) if user.has_perm("memory.view_conversation") else (),
-        erase_url=f"{reverse('admin:memory_erasure_erase')}?{asked}" if may_erase else "",
-    )
+    may_see_turns = user.has_perm("memory.view_conversation")
+    still_said = link_turns(found, asking) if may_see_turns else ()
+    return replace(item, note=found.note, retracted=link_facts(found), still_said=still_said)
 
 
 def add_links(request: HttpRequest, item: InboxItem) -> InboxItem:
@@ -310,11 +306,14 @@ def add_links(request: HttpRequest, item: InboxItem) -> InboxItem:
     user: Any = request.user
     memories = item.user_id and user.has_perm("memory.view_memory")
     conversation = item.conversation_id and user.has_perm("memory.view_conversation")
+    may_erase = item.source == "forgetting" and item.user_id and user.has_perm("memory.add_erasure")
     # turns are not deleted, since they are numbered without gaps
     is_deletable = item.source == "secrets" and item.page != "turn" and user.has_perm(f"memory.delete_{item.page}")
     account = item.account_id
+    named = urlencode({"account": str(account), "user": item.user_id})
     return replace(
         item,
+        erase_url=f"{reverse('admin:memory_erasure_erase')}?{named}" if may_erase else "",
         memories_url=list_url("memory", account=account, user_id=item.user_id) if memories else "",
         conversation_url=list_url("conversation", account=account, q=item.conversation_id) if conversation else "",
         delete_url=reverse(f"admin:memory_{item.page}_delete", args=[item.id]) if is_deletable else "",

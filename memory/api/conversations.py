@@ -215,6 +215,8 @@ class Conversations(OwnerViewSet):
     def destroy(self, request: Request, conversation_id: str) -> Response:
         """Erase a conversation with all that it holds, its live side, and what was derived from that alone.
 
+        Notes, and facts and other knowledge that were stored as such, stay where they name it: GET `/memories` with its
+        `conversation_id` lists them, and DELETE `/memories/{memory_id}` deletes one.
         403 for an agent that did not start it. If it is interrupted, writes to the conversation are refused with 409,
         and another DELETE continues.
         """

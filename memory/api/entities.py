@@ -28,7 +28,7 @@ from memory.api.fields import (
 )
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
-from memory.api.views import OwnerViewSet
+from memory.api.views import OwnerViewSet, VersionedViewSet
 from memory.models import Link
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
 from memory.models.links import STRUCTURAL_TYPES
@@ -44,7 +44,7 @@ from memory.services.entities.relate import (
     find_relationship,
     visible_relationships,
 )
-from memory.services.entities.store import find_live_or_merged_entity, list_entities
+from memory.services.entities.store import find_live_or_merged_entity, follow_merges, list_entities
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.paths import MAX_ID_CHARACTERS
 from memory_project.http.serializers import BoundedList, Text
@@ -132,7 +132,7 @@ class EntityAnswer(MemoryFields):
     )
 
 
-class Entities(OwnerViewSet):
+class Entities(VersionedViewSet):
     """Entities of the user, those of no user that the agent met, and the account's. Without a user, all that it met."""
 
     for_users = True
@@ -140,6 +140,8 @@ class Entities(OwnerViewSet):
     queries = {"list": EntitiesQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = EntityAnswer
     statuses = {"create": (201, 200)}
+    # `retrieve` is missing: the vector may be made under the same ETag
+    conditional = frozenset({"partial_update", "destroy"})
 
     def list(self, request: Request) -> Response:
         """List entities of the channel and of `_global`."""
@@ -166,13 +168,14 @@ class Entities(OwnerViewSet):
 
         def write() -> Response:
             resolved = upsert_entity(owner, draft, embedded=embedded, now=timezone.now())
-            return self.respond(resolved.entity, status=201 if resolved.is_new else 200)
+            return self.respond_with_etag(resolved.entity, status=201 if resolved.is_new else 200)
 
         return self.write_once(write)
 
     def retrieve(self, request: Request, entity_id: UUID) -> Response:
         """Return an entity, even one that was merged into another: `merged_into` names that one."""
-        return self.respond(find_live_or_merged_entity(self.owner(self.query()), entity_id, now=timezone.now()))
+        entity = find_live_or_merged_entity(self.owner(self.query()), entity_id, now=timezone.now())
+        return self.respond_with_etag(entity)
 
     def partial_update(self, request: Request, entity_id: UUID) -> Response:
         """Change the given fields.
@@ -180,21 +183,23 @@ class Entities(OwnerViewSet):
         403 for another user's or agent's entity, 409 for a name of another entity of its type, and for an entity that
         was merged.
         """
-        body, now = self.body(), timezone.now()
+        body, expected, now = self.body(), self.expected_versions(), timezone.now()
         owner, changes = self.owner(body), EntityChanges(**draft_fields(EntityChanges, body))
         embedded = embed_texts([changes.text_after(find_own_entity(owner, entity_id, now=now))])
-        return self.respond(change_entity(owner, entity_id, changes=changes, embedded=embedded, now=now))
+        changed = change_entity(owner, entity_id, changes=changes, expected=expected, embedded=embedded, now=now)
+        return self.respond_with_etag(changed)
 
     def destroy(self, request: Request, entity_id: UUID) -> Response:
         """Delete an entity for good, with its names, its links and what was merged into it. Facts stay.
 
         403 for another user's or agent's entity, 409 for one that was merged.
         """
-        remove_entity(self.owner(self.query()), entity_id, now=timezone.now())
+        expected = self.expected_versions()
+        remove_entity(self.owner(self.query()), entity_id, expected=expected, now=timezone.now())
         return Response(status=204)
 
 
-class EntityMerges(OwnerViewSet):
+class EntityMerges(VersionedViewSet):
     """Merging two entities that are the same, and splitting one that is two. 403 for another user's or agent's."""
 
     for_users = True
@@ -245,7 +250,9 @@ class RelationshipType(Text):
 
 class NewRelationship(OwnerFields):
     # the contract's name, and a serializer's attribute too
-    source = serializers.UUIDField(help_text="Entity that the relationship starts from.")  # type: ignore[assignment]
+    source = serializers.UUIDField(  # type: ignore[assignment]
+        help_text="Entity that the relationship starts from. One that was merged stands for the one it was merged into."
+    )
     target = serializers.UUIDField(help_text="Another entity, which it leads to.")
     type = RelationshipType(help_text="Such as RELATED_TO, PART_OF, LOCATED_IN, WORKS_FOR, KNOWS or CREATED_BY.")
     weight = Fraction(required=False, help_text="0 to 1; walks follow the greatest first. Default for a new one: 1.")
@@ -268,13 +275,21 @@ class RelationshipAnswer(AnswerSerializer):
 
 
 class RelationshipFilter(RowFilter):
-    source = UUIDFilter(field_name="source_id")
-    target = UUIDFilter(field_name="target_id")
-    entity = UUIDFilter(method="filter_entity", label="Limit to relationships of this entity, as source or target.")
+    source = UUIDFilter(method="filter_end")
+    target = UUIDFilter(method="filter_end")
+    entity = UUIDFilter(
+        method="filter_entity",
+        label="Limit to relationships of this entity, or the one that it was merged into, as source or target.",
+    )
     type = TextFilter(max_length=MAX_TYPE_CHARACTERS)
 
+    def filter_end(self, rows: QuerySet[Link], name: str, value: UUID) -> QuerySet[Link]:
+        [entity_id] = follow_merges(self.request.auth.account_id, [value])
+        return rows.filter(**{f"{name}_id": entity_id})
+
     def filter_entity(self, rows: QuerySet[Link], _name: str, value: UUID) -> QuerySet[Link]:
-        return rows.filter(Q(source_id=value) | Q(target_id=value))
+        [entity_id] = follow_merges(self.request.auth.account_id, [value])
+        return rows.filter(Q(source_id=entity_id) | Q(target_id=entity_id))
 
 
 class Relationships(OwnerViewSet):

@@ -33,6 +33,7 @@ from memory.models.facts import ENDED, ValidFromSource
 from memory.owner import Owner
 from memory.services.custody.single import erase_fact
 from memory.services.embedding.embed import embed_texts
+from memory.services.entities.store import follow_merges
 from memory.services.facts.contradict import OnContradiction, learn_consistent_fact
 from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft
@@ -105,7 +106,10 @@ class NewFact(EditableFactFields):
     )
     certainty = serializers.ChoiceField(Certainty.choices, required=False, help_text="Label that implies a confidence.")
     temporal = serializers.ChoiceField(Temporal.choices, default=Temporal.CURRENT)
-    entities = BoundedIds(max_length=MAX_ENTITIES, help_text="Entities that the fact is about.")
+    entities = BoundedIds(
+        max_length=MAX_ENTITIES,
+        help_text="Entities that the fact is about. One that was merged stands for the one it was merged into.",
+    )
     source_turn_id = serializers.UUIDField(required=False, help_text="Turn that states the fact.")
     metadata = Metadata(required=False, help_text="Facts of your own about the claim, such as its origin.")
     event_time = EventTime(
@@ -220,7 +224,7 @@ class FactToDelete(OwnerFields):
 def fact_draft_from_body(owner: Owner, body: dict[str, Any]) -> FactDraft:
     return FactDraft(
         **draft_fields(FactDraft, body),
-        entity_ids=list(dict.fromkeys(body.get("entities", []))),
+        entity_ids=follow_merges(owner.account_id, body.get("entities", [])),
         turn_ids=[body["source_turn_id"]] if "source_turn_id" in body else [],
         own=read_vector(owner, body),
     )
@@ -316,7 +320,8 @@ class Facts(VersionedViewSet):
         A copy in `_global` that rests on it alone is retracted as well. What it superseded is believed again, unless
         something else superseded that too.
         With `erase=true` it is erased for good, with its versions, its copies in other channels, and the kept answers
-        and audited texts that quote it. Reject it first if it must not be learned again.
+        and audited texts that quote it. Reject it first if it must not be learned again. After a 503 it may be
+        retracted only: repeat the request, with the same `If-Match` if you sent one.
         """
         query, expected, now = self.query(), self.expected_versions(), timezone.now()
         owner = self.owner(query)

@@ -128,8 +128,9 @@ class Graphs(OwnerViewSet):
     def walk(self, request: Request) -> Response:
         """Return the memories that links connect with the given ones, in either direction.
 
-        404 if one of the given ones is not visible. From a memory with very many links, those of the greatest weight
-        are followed. Facts are those that are true now.
+        404 if one of the given ones is not visible. An entity that was merged stands for the one that it was merged
+        into. From a memory with very many links, those of the greatest weight are followed. Facts are those that are
+        true now.
         """
         query = self.query()
         graph = explore_graph(

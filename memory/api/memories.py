@@ -342,7 +342,8 @@ class Memories(VersionedViewSet):
         """Delete a memory for good, with its vectors and links.
 
         With it go the kept answers that name it, and what was derived from it alone, such as copies in other channels;
-        GET `/erasures/preview` says what that is.
+        GET `/erasures/preview` says what that is. What a fact superseded is believed again, as for DELETE
+        `/facts/{fact_id}` with `erase=true`.
 
         403 for a memory of another user or agent, 422 for kinds that belong to a conversation or a context. A fact that
         should keep its history is retracted by DELETE `/facts/{fact_id}`.

@@ -118,7 +118,7 @@ class RecallFields(OwnerFields, TimeRangeFields, QueryVectorFields, SnippetOptio
     as_of = AwareDateTimeField(
         required=False,
         help_text="Facts that were true at this time, or will be, as far as is known. Default: now, so that a "
-        "fact is not found before its `valid_from`.",
+        "fact is not found before its `valid_from`. What was said later is still found: add `until` to leave it out.",
     )
     known_at = PastDateTimeField(required=False, help_text="Facts as they were believed at this time. Default: now.")
     min_confidence = Fraction(default=0.0, help_text="Least confidence of facts, from 0 to 1.")

@@ -157,9 +157,9 @@ class MessageIndex(WholeNumber):
 
 
 class SlotFields(OwnerFields):
-    """Base of bodies with slots."""
+    """Base of bodies with slots, of which at least one is there."""
 
-    observation = ObservationShape(required=False)
+    observation = ObservationShape(required=False, help_text="Required without `reasoning`, `action` and `outcome`.")
     reasoning = ReasoningShape(required=False)
     action = ActionShape(required=False)
     outcome = OutcomeShape(required=False, help_text="Requires an action (422 without one).")
@@ -180,6 +180,11 @@ class SlotFields(OwnerFields):
         help_text="Time of the turn, with a zone, at most 5 minutes in the future. Default: now.",
     )
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not any(slot in attrs for slot in SLOTS):
+            raise serializers.ValidationError(f"Send at least one slot: {', '.join(SLOTS)}.")
+        return attrs
+
 
 class NewRecordHere(SlotFields):
     """A record of the conversation in the path."""
@@ -193,10 +198,7 @@ class NewRecord(NewRecordHere):
 
 
 class MoreSlots(SlotFields):
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if not any(slot in attrs for slot in SLOTS):
-            raise serializers.ValidationError(f"Send at least one slot: {', '.join(SLOTS)}.")
-        return attrs
+    """Slots for a record that exists."""
 
 
 def record_draft_from_body(body: Mapping[str, Any]) -> RecordDraft:

@@ -226,7 +226,7 @@ class TurnRecords(RecordViewSet):
         return self.respond_records(filter_rows(TurnRecord.objects.visible_to(owner), query, LOOKUPS), owner)
 
     def create(self, request: Request) -> Response:
-        """Store a structured turn, or some of its slots: 201 for a new turn, 200 for one with a known client_id.
+        """Store a structured turn, or at least one of its slots: 201 for a new turn, 200 for a known client_id.
 
         The latter gains the slots that it lacks. 404 for a conversation in which the agent takes no part, 409 for a
         slot that exists with other content, 422 for an outcome without an action, for messages that do not exist, and

@@ -23,6 +23,7 @@ from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.retrieval.timeline import STATUS
 from memory.services.custody.memories import erase_derived
+from memory.services.custody.single import erase_fact
 from memory.services.entities.resolve import holds_memory
 from memory_project.large_values import read_with_small_values
 
@@ -81,14 +82,18 @@ def check_writer(owner: Owner, memory: Memory) -> None:
 
 
 def forget_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> None:
-    """Erase a memory with its traces, and what was derived from it alone.
+    """Erase a memory with its traces, and what was derived from it alone. Facts may have any status (`erase_fact`).
 
     Raises NotFound, also if another call erased it meanwhile; Forbidden, Unprocessable, RedisError.
     """
-    memory = find_memory(owner, memory_id, now=now)
+    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now)
+    memory = require_found(rows.filter(id=memory_id).first(), "memory")
     spec = spec_of(memory.kind)
     if memory.kind not in forgettable_kinds():
         raise Unprocessable(f"{spec.plural} are not deleted here, because they belong to a conversation or a context")
+    if spec.has_beliefs:
+        erase_fact(owner, memory.id, expected=None, now=now)
+        return
     check_writer(owner, memory)
     if not erase_derived(owner, [memory.id], now=now)[memory.kind]:
         raise NotFound("no such memory")

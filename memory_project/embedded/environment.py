@@ -39,10 +39,11 @@ SERVERLESS_COMMANDS = frozenset(
 )
 """Commands of manage.py that need no database. A new command need not be listed: it gets its servers."""
 RESTORE = "restore"
-"""The command that brings the secrets of an installation: its first start may be with a database elsewhere."""
+"""The command that makes an installation where there is none; all others are refused there.
+
+It brings the secrets of the installation: its first start may be with a database elsewhere.
+"""
 DRY_RUN = "--dry-run"
-INSTALLING_COMMANDS = frozenset(("migrate", "bootstrap", RESTORE))
-"""Commands of manage.py that make an installation where there is none. All others are refused there."""
 
 Environ = MutableMapping[str, str]
 
@@ -78,7 +79,7 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
         # it verifies the backup, which needs no server, and there is nothing that it would replace
         yield
         return
-    if arguments[1] not in INSTALLING_COMMANDS:
+    if arguments[1] != RESTORE:
         require_installation(environ)
     servers = acquire_servers(environ, brings_secrets=arguments[1] == RESTORE, announce=sys.stderr.write)
     try:
@@ -106,7 +107,7 @@ def require_installation(environ: Mapping[str, str]) -> None:
         if not has_installation(environ):
             raise EmbeddedServerError(
                 f"Nothing is installed in {data_folder(environ)}. Set MEMORY_DATA_DIR to the folder of the "
-                "installation, or make one: `make up`, `agent-memory up`, or the commands `migrate` and `restore`."
+                "installation, or make one: `make up`, `agent-memory up`, or the command `restore`."
             )
 
 

@@ -181,7 +181,10 @@ class ServiceSchema(AutoSchema):
             # "anything" includes null: drf-spectacular's "one of anything and null" would refuse null, which is both
             schema = {name: value for name, value in schema.items() if name not in ("oneOf", "type")}
         if isinstance(field, ObjectOrText):
-            schema = {"oneOf": [{"type": "string"}, schema]}
+            # the help text is about both forms
+            [whole] = schema.pop("allOf", [schema])
+            described = {"description": schema["description"]} if whole is not schema else {}
+            schema = {"oneOf": [{"type": "string"}, whole], **described}
         return schema
 
     def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF

@@ -406,13 +406,15 @@ def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: 
 
 def test_a_command_says_once_that_it_makes_a_new_installation(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        with servers_for_command(["manage.py", "migrate"], GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}):
+        with servers_for_command(["manage.py", "restore"], GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}):
             pass
 
     assert capsys.readouterr().err == f"A new installation is made in {data}, as there is none.\n"
 
 
-@pytest.mark.parametrize("command", ["backup", "check", "memory_stats", "erase_subject", "run_job", "shell"])
+@pytest.mark.parametrize(
+    "command", ["backup", "bootstrap", "check", "memory_stats", "migrate", "erase_subject", "run_job", "shell"]
+)
 def test_a_command_is_refused_where_nothing_is_installed_and_makes_nothing(command: str, data: Path) -> None:
     typo = data / "typo"
 
@@ -427,7 +429,7 @@ def test_a_command_is_refused_where_nothing_is_installed_and_makes_nothing(comma
 
 def test_a_command_runs_where_something_is_installed(place: ServerPaths, data: Path) -> None:
     environ = GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data)}
-    with servers_for_command(["manage.py", "bootstrap"], dict(environ)):
+    with servers_for_command(["manage.py", "restore"], dict(environ)):
         pass
 
     with servers_for_command(["manage.py", "backup"], environ):

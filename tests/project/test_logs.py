@@ -32,6 +32,15 @@ def test_a_pool_whose_connections_fail_at_once_says_so_once_in_one_line() -> Non
     assert pool.filter(complain("error connecting in %r: %s", "pool-1", REFUSED, seconds=11.0))
 
 
+def test_a_pool_that_fails_does_not_silence_another_one() -> None:
+    pools = RepeatFilter()
+    complaints = [complain("error connecting in %r: %s", name, REFUSED, seconds=0.0) for name in ("pool-1", "pool-2")]
+    broken = [complain("discarding closed connection: %s", connection, seconds=0.0) for connection in (1, 2)]
+
+    assert [pools.filter(each) for each in complaints] == [True, True]
+    assert [pools.filter(each) for each in broken] == [True, False]
+
+
 def test_the_managers_of_mcp_do_not_say_that_each_of_them_started() -> None:
     loggers = configure_logging("text", level="INFO", task_level="WARNING")["loggers"]
 

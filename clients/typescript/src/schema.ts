@@ -2346,7 +2346,7 @@ export interface paths {
         /** List structured turns with their slots as the policy allows them now, latest first */
         get: operations["list_turn_records"];
         put?: never;
-        /** Store a structured turn, or some of its slots: 201 for a new turn, 200 for one with a known client_id */
+        /** Store a structured turn, or at least one of its slots: 201 for a new turn, 200 for a known client_id */
         post: operations["create_turn_record"];
         delete?: never;
         options?: never;
@@ -3001,7 +3001,7 @@ export interface components {
             time_window_hours?: number;
             /**
              * Format: date-time
-             * @description Facts that were true at this time, or will be, as far as is known. Default: now, so that a fact is not found before its `valid_from`.
+             * @description Facts that were true at this time, or will be, as far as is known. Default: now, so that a fact is not found before its `valid_from`. What was said later is still found: add `until` to leave it out.
              */
             as_of?: string;
             /**
@@ -3989,7 +3989,7 @@ export interface components {
             valid_to?: string | null;
             /** @description Label that implies a confidence. */
             certainty?: components["schemas"]["CertaintyEnum"];
-            /** @description Entities that the fact is about. */
+            /** @description Entities that the fact is about. One that was merged stands for the one it was merged into. */
             entities?: string[];
             /**
              * Format: uuid
@@ -5282,6 +5282,7 @@ export interface components {
          * @enum {string}
          */
         ModeEnum: "broad" | "default" | "deep";
+        /** @description Slots for a record that exists. */
         MoreSlotsRequest: {
             /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
             agent_id?: string;
@@ -5289,6 +5290,7 @@ export interface components {
             user_id?: string;
             /** @description Name of the project. Default: `_global`. */
             channel?: string;
+            /** @description Required without `reasoning`, `action` and `outcome`. */
             observation?: string | components["schemas"]["ObservationShapeRequest"];
             reasoning?: components["schemas"]["ReasoningShapeRequest"];
             action?: string | components["schemas"]["ActionShapeRequest"];
@@ -5578,7 +5580,7 @@ export interface components {
             valid_to?: string | null;
             /** @description Label that implies a confidence. */
             certainty?: components["schemas"]["CertaintyEnum"];
-            /** @description Entities that the fact is about. */
+            /** @description Entities that the fact is about. One that was merged stands for the one it was merged into. */
             entities?: string[];
             /**
              * Format: uuid
@@ -5835,6 +5837,7 @@ export interface components {
             user_id?: string;
             /** @description Name of the project. Default: `_global`. */
             channel?: string;
+            /** @description Required without `reasoning`, `action` and `outcome`. */
             observation?: string | components["schemas"]["ObservationShapeRequest"];
             reasoning?: components["schemas"]["ReasoningShapeRequest"];
             action?: string | components["schemas"]["ActionShapeRequest"];
@@ -5876,6 +5879,7 @@ export interface components {
             user_id?: string;
             /** @description Name of the project. Default: `_global`. */
             channel?: string;
+            /** @description Required without `reasoning`, `action` and `outcome`. */
             observation?: string | components["schemas"]["ObservationShapeRequest"];
             reasoning?: components["schemas"]["ReasoningShapeRequest"];
             action?: string | components["schemas"]["ActionShapeRequest"];
@@ -5921,7 +5925,7 @@ export interface components {
             channel?: string;
             /**
              * Format: uuid
-             * @description Entity that the relationship starts from.
+             * @description Entity that the relationship starts from. One that was merged stands for the one it was merged into.
              */
             source: string;
             /**
@@ -7319,7 +7323,7 @@ export interface components {
             time_window_hours?: number;
             /**
              * Format: date-time
-             * @description Facts that were true at this time, or will be, as far as is known. Default: now, so that a fact is not found before its `valid_from`.
+             * @description Facts that were true at this time, or will be, as far as is known. Default: now, so that a fact is not found before its `valid_from`. What was said later is still found: add `until` to leave it out.
              */
             as_of?: string;
             /**
@@ -14195,7 +14199,7 @@ export interface operations {
                 channel?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
-                /** @description Limit to relationships of this entity, as source or target. */
+                /** @description Limit to relationships of this entity, or the one that it was merged into, as source or target. */
                 entity?: string;
                 /** @description Maximum number of results on a page. */
                 page_size?: number;

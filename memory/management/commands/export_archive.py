@@ -4,14 +4,13 @@ import json
 import sys
 import time
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import IO, Any, cast
 
 from django.core.management.base import CommandError, OutputWrapper
 
 from memory.audit import record_audit
 from memory.management.base import INTERRUPTED, OperatorCommand, find_account, require_keys, terminal_bar
-from memory.management.commands.export_conversations import Output, open_output
+from memory.management.commands.export_conversations import Output, open_output, refuse_to_replace
 from memory.owner import Owner
 from memory.services.transfer.export import export_archive
 from memory.services.transfer.selection import TransferScope
@@ -51,13 +50,6 @@ class Sink:
 
     def flush(self) -> None:
         """Do nothing: the command flushes at its end."""
-
-
-def refuse_to_replace(file: str) -> None:
-    """Raise CommandError for a file that holds something: an older archive may have what was erased since."""
-    path = Path(file)
-    if path.is_file() and path.stat().st_size:
-        raise CommandError(f"{path} exists: name another file, or give --replace.")
 
 
 class Command(OperatorCommand):

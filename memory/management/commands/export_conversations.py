@@ -35,7 +35,8 @@ One conversation a line, oldest first, as they are at one moment:
 
 Times, parts and tool calls are as they were sent. Imported into an empty account and exported from there, a file is
 the same again, byte for byte. Conversations in which nothing was said are left out, and so are summaries (an import
-makes its own) and working memory. A FILE is replaced when the export is complete, and only then.
+makes its own) and working memory. A FILE that is there already is refused; with --replace, it is replaced when the
+export is complete, and only then.
 
   manage.py export_conversations backup.jsonl
   manage.py export_conversations --user ana --since 2026-01-01T00:00:00Z | gzip > ana.jsonl.gz
@@ -60,9 +61,12 @@ class Command(OperatorCommand):
         parser.add_argument(
             "--since", type=zoned_time, metavar="TIME", help="only those in which something was said then or later"
         )
+        parser.add_argument("--replace", action="store_true", help="replace a file that is there already")
         parser.add_argument("--json", action="store_true", help="figures on standard error as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not options["replace"]:
+            refuse_to_replace(options["file"])
         account = find_account(options["account"])
         selection = ExportSelection(
             conversation_ids=options["conversation"],
@@ -107,6 +111,13 @@ class Output:
     write: Write
     is_file: bool = False
     empty: Callable[[], object] = lambda: None
+
+
+def refuse_to_replace(file: str) -> None:
+    """Raise CommandError for a file that holds something: an older export may have what was erased since."""
+    path = Path(file)
+    if path.is_file() and path.stat().st_size:
+        raise CommandError(f"{path} exists: name another file, or give --replace.")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from memory.models import (
     AgentShortTermMemory,
     ApiKey,
     ContextSnapshot,
+    Fact,
     LearningVote,
     Memory,
     MemoryPool,
@@ -35,8 +36,12 @@ from memory.services.facts.reopen import find_superseded_ids
 from memory.services.facts.store import find_fact
 from memory.services.facts.supersede import retract_fact
 from memory.services.summaries.store import episodes_of_conversation
+from memory_project.ids import version_tag
 from memory_project.redis import AgentMemoryRef, agent_key, client
 
+UPDATE_OF = "mem0_id"
+"""Name in the metadata of a fact that updates a memory in mem0's sense, whose former text nobody wants back. mem0 and
+MCP set it, to the id of the first of these facts."""
 BATCH_ROWS = 500
 """Memories that are erased in one transaction."""
 PATTERN_CHARACTERS = str.maketrans({each: f"\\{each}" for each in "\\*?[]"})
@@ -45,13 +50,16 @@ PATTERN_CHARACTERS = str.maketrans({each: f"\\{each}" for each in "\\*?[]"})
 def erase_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions, now: datetime) -> Counter[str]:
     """Erase a fact of any status for good; what it superseded is believed again, as if it had been retracted.
 
-    Raises NotFound, Forbidden as for its correction, StaleVersion.
+    The former text of the same memory is not (`UPDATE_OF`). If it is interrupted, the fact may be retracted already;
+    erasing it again continues, also with the version from before. Raises NotFound, Forbidden as for its correction,
+    StaleVersion.
     """
     fact = find_fact(owner, fact_id)
     if owner.agent_id not in ("", fact.agent_id) and not holds_memory(owner, fact):
         raise Forbidden("a fact can be erased only by its holder, by the agent that learned it, or by the account")
-    check_version(fact.version, expected)
-    if fact.retracted_at is None and find_superseded_ids(owner.account_id, [fact_id]):
+    check_version_to_erase(fact, expected)
+    is_update = UPDATE_OF in fact.metadata
+    if fact.retracted_at is None and not is_update and find_superseded_ids(owner.account_id, [fact_id]):
         # a transaction of its own: erasing locks memories in the order of their ids
         retract_fact(owner, fact_id, expected=expected, now=now)
     counts = erase_derived(owner, [fact_id], now=now)
@@ -59,6 +67,13 @@ def erase_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions, now: 
     if not counts[Kind.FACT]:
         raise NotFound("no such fact")
     return counts
+
+
+def check_version_to_erase(fact: Fact, expected: ExpectedVersions) -> None:
+    """Raise StaleVersion as `check_version`; of a retracted fact, the version that was retracted counts as well."""
+    retracted = fact.version - 1 if fact.status == Fact.Status.RETRACTED else fact.version
+    if expected is None or version_tag(retracted) not in map(str, expected):
+        check_version(fact.version, expected)
 
 
 def erase_episodes(owner: Owner, conversation_id: str, episode_id: UUID | None, *, now: datetime) -> Counter[str]:

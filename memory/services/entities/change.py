@@ -14,13 +14,13 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
 from memory.audit import texts_metadata
-from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
 from memory.identity import entity_identity, holder_key, name_digest
 from memory.masking import masks_secrets
 from memory.models import Entity, EntityName, Kind, Memory
 from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
-from memory.services.accounts.access import check_version
+from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.audit import write_waiting_reads
 from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
@@ -76,16 +76,23 @@ class EntityChanges:
 
 @masks_secrets
 def change_entity(
-    owner: Owner, entity_id: UUID, *, changes: EntityChanges, embedded: EmbeddedTexts, now: datetime
+    owner: Owner,
+    entity_id: UUID,
+    *,
+    changes: EntityChanges,
+    expected: ExpectedVersions = None,
+    embedded: EmbeddedTexts,
+    now: datetime,
 ) -> Entity:
     """Give an entity new values. Names that it no longer has are free for others.
 
     Embed `changes.text_after` first, outside transactions. Raises NotFound, Forbidden for another holder's entity,
-    Conflict for names of another entity, also under a new type, Unprocessable.
+    StaleVersion, Conflict for names of another entity, also under a new type, Unprocessable.
     """
     check_salience(changes.salience)
     with transaction.atomic():
         entity = lock_own_entity(owner, entity_id, now=now)
+        check_version(entity.version, expected)
         if changes.type is not None and normalize_type(changes.type) != entity.type:
             retype_entity(owner, entity, normalize_type(changes.type), now=now)
             entity = lock_own_entity(owner, entity_id, now=now)
@@ -156,10 +163,10 @@ def release_identity(entity: Entity, rows: Sequence[EntityName]) -> None:
         entity.identity = str(entity.id)
 
 
-def remove_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> None:
+def remove_entity(owner: Owner, entity_id: UUID, *, expected: ExpectedVersions = None, now: datetime) -> None:
     """Delete an entity for good, with its names and links, and the entities that were merged into it.
 
-    Facts about it stay. Raises NotFound, Forbidden for another holder's entity.
+    Facts about it stay. Raises NotFound, Forbidden for another holder's entity, StaleVersion.
     """
     write_waiting_reads(owner.account_id)
     with transaction.atomic():
@@ -168,30 +175,11 @@ def remove_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> None:
         rows = lock_entity_rows_exclusively(
             owner.account_id, [found.id, *merged_entity_ids(owner.account_id, [found.id])]
         )
-        if found.id not in {row.id for row in rows}:
-            raise NotFound("no such entity")
+        locked = {row.id: row for row in rows}
+        check_version(require_found(locked.get(found.id), "entity").version, expected)
         erase_traces_of_deleted(owner, [row.id for row in rows])
         delete_memory_rows(owner.account_id, [row.id for row in rows])
         record_entities(owner, "delete", rows)
-
-
-def correct_entity(
-    owner: Owner,
-    entity_id: UUID,
-    *,
-    changes: EntityChanges,
-    version: int,
-    embedded: EmbeddedTexts,
-    now: datetime,
-) -> Entity:
-    """Give an entity new values, for staff; `version` is the one that the caller has seen.
-
-    Raises StaleVersion, and as `change_entity` does.
-    """
-    with transaction.atomic():
-        entity = lock_own_entity(owner, entity_id, now=now)
-        check_version(entity.version, frozenset({version}))
-        return change_entity(owner, entity_id, changes=changes, embedded=embedded, now=now)
 
 
 def retype_entity(owner: Owner, entity: Entity, type: str, *, now: datetime) -> None:  # noqa: A002

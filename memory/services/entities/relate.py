@@ -28,7 +28,7 @@ from memory.owner import Owner
 from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from memory.services.audit import count_other_channels, record_read
 from memory.services.entities.resolve import check_size_of_properties, holds_memory, owner_of_row
-from memory.services.entities.store import is_live_entity, lock_entities, visible_entities
+from memory.services.entities.store import follow_merges, is_live_entity, lock_entities, visible_entities
 from memory.services.entities.structure import STRUCTURE_TYPES, add_structure
 from memory_project.ids import uuid7
 
@@ -72,7 +72,9 @@ class StoredRelationship:
 
 
 def create_relationship(owner: Owner, draft: RelationshipDraft, *, now: datetime) -> StoredRelationship:
-    """Create or extend one relationship, as `create_relationships` does."""
+    """Create or extend one relationship, as `create_relationships` does; a merged entity stands for its survivor."""
+    ends = follow_merges(owner.account_id, [draft.source_id, draft.target_id])
+    draft = replace(draft, source_id=ends[0], target_id=ends[-1])
     [related] = create_relationships(owner, [draft], now=now)
     return related
 
@@ -195,9 +197,17 @@ def explore_graph(
 ) -> Graph:
     """Walk the graph as `walk_graph` does, for the edges, and record the read in the audit log if that keeps reads.
 
-    Relations to conversations, users and tools are added if `types` names them (`structure.STRUCTURE_TYPES`).
+    An entity that was merged into another stands for that one. Relations to conversations, users and tools are added if
+    `types` names them (`structure.STRUCTURE_TYPES`).
     """
-    graph = walk_graph(owner, ids, depth=depth, types=types, bounds=WalkBounds(nodes=nodes), now=now)
+    bounds = WalkBounds(nodes=nodes)
+    try:
+        graph = walk_graph(owner, ids, depth=depth, types=types, bounds=bounds, now=now)
+    except NotFound:
+        starts = follow_merges(owner.account_id, ids)
+        if set(starts) == set(ids):
+            raise
+        graph = walk_graph(owner, starts, depth=depth, types=types, bounds=bounds, now=now)
     if not STRUCTURE_TYPES.isdisjoint(types):
         graph = add_structure(owner, graph, types=types, limit=nodes)
     record_read(

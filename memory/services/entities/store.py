@@ -128,6 +128,18 @@ def merged_entity_ids(account_id: UUID, entity_ids: Collection[UUID]) -> list[UU
     return list(rows.values_list("id", flat=True))
 
 
+def follow_merges(account_id: UUID, ids: Collection[UUID]) -> list[UUID]:
+    """Return the distinct ids in order, with that of the entity that one was merged into instead of its own.
+
+    At most one statement.
+    """
+    if not ids:
+        return []
+    rows = Entity.objects.filter(account_id=account_id, pk__in=ids, merged_into__isnull=False)
+    survivors: dict[UUID, UUID] = dict(rows.values_list("pk", "merged_into_id"))
+    return list(dict.fromkeys(survivors.get(each, each) for each in ids))
+
+
 def visible_entities(owner: Owner, *, now: datetime) -> QuerySet[Entity]:
     """Return the entities that the owner knows in the active channel and `_global`, except those merged into others."""
     return Entity.objects.visible_to(owner, Kind.ENTITY).in_channels(owner).live(now)

@@ -84,8 +84,14 @@ LEFT JOIN LATERAL (
 ORDER BY job.name
 """
 
-REDIS_FILES = {"aof_last_write_status": "its append-only file", "rdb_last_bgsave_status": "its snapshot"}
-"""The files that Redis writes, by the figure that is "err" where it could not."""
+REDIS_FILES = {
+    "aof_last_write_status": ("its append-only file", "refuses"),
+    "rdb_last_bgsave_status": ("its snapshot", "may refuse"),
+}
+"""The files that Redis writes, by the figure that is "err" where it could not, and what it then does to writes.
+
+After a failed snapshot it refuses them unless its `stop-writes-on-bgsave-error` is no.
+"""
 
 JOB_TEXTS = {
     "job_overdue": (
@@ -330,7 +336,8 @@ def find_alerts_of_redis() -> list[Alert]:
         advice = "Raise its `maxmemory`, and give the server more memory if needed."
         alerts.append(Alert(name="redis_nearly_full", what=what, advice=advice))
     if failing := [name for name, noun in REDIS_FILES.items() if info.get(name) == "err"]:
-        what = f"Redis could not write {REDIS_FILES[failing[0]]} to its disk: until it can, it refuses writes."
+        file, refusal = REDIS_FILES[failing[0]]
+        what = f"Redis could not write {file} to its disk: until it can, it {refusal} writes."
         advice = "Make space on the disk of its data folder, or read in its log why it cannot."
         alerts.append(Alert(name="redis_disk", what=what, advice=advice))
     return alerts

@@ -66,7 +66,9 @@ def moved_back(rows: Sequence[Row], lead: timedelta) -> list[Row]:
 
 
 def earlier_time(at: str, lead: timedelta) -> str:
-    return (datetime.fromisoformat(at) - lead).isoformat()
+    """Return the time that lies the lead before this one, and not before the first one that there is."""
+    time = datetime.fromisoformat(at)
+    return (time - min(lead, time - datetime.min.replace(tzinfo=time.tzinfo))).isoformat()
 
 
 def earlier_id(stream_id: str, lead: timedelta) -> str:

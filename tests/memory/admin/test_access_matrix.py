@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from memory.admin import access_matrix
+from memory.admin.access_matrix import MAX_AGENTS
 from memory.models import Account, Agent, ApiKey, AuditEntry, PersistentContext, StaffLimit, Team, TeamMember
 from memory.models.access import AccessControl
 from memory.owner import Owner
@@ -64,6 +65,23 @@ def test_agents_that_no_row_names_have_a_column_too(staff: Client, account: Acco
     }
     assert {row.name: row.others for row in page.context["matrix"].rows} == {"open": "reads", "closed": ""}
     assert "Any other agent" in shown(page)
+
+
+def test_an_agent_has_the_access_of_its_team_however_many_are_in_it(
+    staff: Client, account: Account, owner: Owner, url: str
+) -> None:
+    team = Team.objects.create(account=account, name="kitchen")
+    names = [*(f"cook-{number}" for number in range(10_000)), "chef", "assistant"]
+    TeamMember.objects.bulk_create(TeamMember(account=account, team=team, agent_id=name) for name in names)
+    closed = context_of(owner, "closed")
+    PersistentContext.objects.filter(pk=closed.pk).update(scope="team", team=team, agent_id="")
+
+    page = staff.get(url)
+
+    shown_cells = cells(page)["closed"]
+    assert set(shown_cells.values()) == {"writes"}
+    assert {"assistant", "chef"} <= set(shown_cells)
+    assert (len(shown_cells), page.context["matrix"].is_cut) == (MAX_AGENTS, True)
 
 
 def test_rows_lead_to_the_pages_where_grants_are_changed(staff: Client, owner: Owner, url: str) -> None:

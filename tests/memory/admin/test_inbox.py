@@ -16,7 +16,7 @@ from memory.admin.inbox_items import open_forget_requests
 from memory.models import Account, AuditEntry, Conversation, Fact, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.memories.correct import mark_memories
-from tests.memory.admin.chats import HOSTILE
+from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import queries_of, shown
 from tests.memory.admin.test_fact_reviews import contradict
 from tests.memory.duplicates import merged
@@ -135,6 +135,32 @@ def test_a_request_to_forget_says_what_was_retracted_and_what_still_says_it(staf
     assert [(each.name, each.url) for each in item.still_said] == [("turn 0", turn_url(log, 0))]
     assert "but turns still say it" in item.note
     assert "912 345 678" in shown(staff.get(INBOX)).partition("Retracted:")[2]
+
+
+def test_requests_to_forget_of_one_user_are_read_together(staff: Client, owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    say(ana, turn("I prefer window seats. My phone number is +351 912 345 678."), conversation_id="trip")
+    extract_all(timezone.now() + timedelta(days=1))
+    queries = []
+    for number, text in enumerate(["Please forget my phone number.", "Forget my address.", "Forget my phone number!"]):
+        say(ana, turn(text), conversation_id="trip")
+        extract_all(timezone.now() + timedelta(days=2 + number))
+        queries.append(queries_of(staff, f"{INBOX}?kind=forgetting"))
+
+    assert [len(item.retracted) for item in items(staff, kind="forgetting")] == [1, 0, 1]
+    assert len(set(queries)) == 1
+
+
+def test_who_may_not_view_facts_sees_nothing_of_them_at_requests_to_forget(newcomer: Client, owner: Owner) -> None:
+    say(replace(owner, user_id="ana"), turn("My phone number is +351 912 345 678. I prefer window seats."))
+    extract_all(timezone.now() + timedelta(days=1))
+    say(replace(owner, user_id="ana"), turn("Please forget my phone number."))
+    extract_all(timezone.now() + timedelta(days=2))
+    allow("newcomer", "view_turn", "view_conversation")
+
+    (item,) = items(newcomer, kind="forgetting")
+
+    assert (item.note, item.retracted, item.still_said, item.erase_url) == ("", (), (), "")
 
 
 def test_a_request_to_forget_everything_leads_to_the_erasure_of_its_user(staff: Client, owner: Owner) -> None:

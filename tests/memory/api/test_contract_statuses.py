@@ -1,7 +1,7 @@
 """Statuses other than success, which the OpenAPI document lists."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -11,6 +11,7 @@ from tests.openapi import read_document
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
 Ids = dict[str, str]
+NOBODY = UUID(int=7)
 
 UNFIT = [
     ("/pools/{board}/data", "/pools/{pool_id}/data"),
@@ -34,6 +35,18 @@ VERSIONED = [
     ("/pools/{pool}/data", "/pools/{pool_id}/data"),
     ("/contexts/{context}", "/contexts/{context_id}"),
 ]
+
+
+DELETED_ALREADY = [
+    *((f"/{name}/{NOBODY}", 404) for name in ("memories", "facts", "goals", "entities", "artifacts", "relationships")),
+    *((f"/{name}/none", 404) for name in ("conversations", "pools", "keyed-memories", "profiles")),
+    (f"/facts/{NOBODY}?erase=true", 404),
+    (f"/episodic/none?episode_id={NOBODY}", 404),
+    ("/episodic/none", 204),
+    ("/working-memory/none", 204),
+    ("/agents/assistant/working-memory/none", 204),
+]
+"""Deletions of what is not there: one thing is missed, and a place is empty."""
 
 
 def declared(path: str, method: str) -> dict[str, Any]:
@@ -94,6 +107,11 @@ def test_deleting_from_a_pool_of_the_wrong_type_is_a_declared_422(
 
     assert answer.status_code == 422, answer.content
     assert "422" in declared(template, "delete")["responses"]
+
+
+@pytest.mark.parametrize(("path", "status"), DELETED_ALREADY, ids=[path for path, _ in DELETED_ALREADY])
+def test_what_is_gone_is_missed_and_what_is_empty_is_not(bound_api: ServiceClient, path: str, status: int) -> None:
+    assert bound_api.delete(path).status_code == status
 
 
 @pytest.mark.parametrize(("path", "template"), VERSIONED, ids=[path for path, _ in VERSIONED])

@@ -47,6 +47,18 @@ def test_a_conversation_is_erased_with_what_was_derived_from_it_alone(api: Servi
     assert api.delete("/conversations/one").status_code == 404
 
 
+def test_a_note_stays_with_the_name_of_its_erased_conversation(api: ServiceClient, owner: Owner) -> None:
+    say(owner, turn("Hello."), conversation_id="c1")
+    told = {"agent_id": "assistant", "text": "Door code 55", "conversation_id": "c1"}
+    note = api.post("/memories", told).json()["id"]
+
+    assert api.delete("/conversations/c1").status_code == 204
+
+    listed = api.get("/memories?agent_id=assistant&conversation_id=c1").json()["results"]
+    assert [each["id"] for each in listed] == [note]
+    assert api.delete(f"/memories/{note}?agent_id=assistant").status_code == 204
+
+
 def test_only_the_agent_that_started_a_conversation_erases_it(
     api: ServiceClient, bound_api: ServiceClient, owner: Owner
 ) -> None:

@@ -220,6 +220,19 @@ def test_an_invalid_change_of_an_entity_is_refused(api: ServiceClient, changes: 
     assert api.get(f"/entities/{entity_id}").json()["version"] == 1
 
 
+def test_a_change_of_what_somebody_else_changed_is_refused(api: ServiceClient) -> None:
+    made = upsert(api, properties={"a": 1})
+    path, tag = f"/entities/{made.json()['id']}", made["ETag"]
+    changes = [{"agent_id": "assistant", "properties": {"a": 1, name: 2}} for name in ("b", "c")]
+
+    first, second = (api.patch(path, change, HTTP_IF_MATCH=tag) for change in changes)
+    gone = [api.delete(f"{path}?agent_id=assistant", HTTP_IF_MATCH=each) for each in (tag, first["ETag"])]
+
+    assert [answer.status_code for answer in (first, second, *gone)] == [200, 412, 412, 204]
+    assert (made["ETag"], first["ETag"], first.json()["version"]) == ('"1"', '"2"', 2)
+    assert first.json()["properties"] == {"a": 1, "b": 2}
+
+
 def test_two_entities_are_merged_and_split_again(api: ServiceClient) -> None:
     survivor, loser = id_of(api), id_of(api, "Anita")
 
@@ -248,6 +261,29 @@ def test_the_id_of_a_merged_entity_leads_to_the_survivor(api: ServiceClient) -> 
         (409, True)
     ] * 2
     assert api.patch(f"/entities/{loser}", {"agent_id": "other", "description": "x"}).status_code == 404
+
+
+def test_what_is_linked_to_a_merged_entity_is_linked_to_the_survivor(api: ServiceClient) -> None:
+    survivor, loser, other = id_of(api), id_of(api, "Anita"), id_of(api, "Bo")
+    act(api, survivor, "merge", **{"from": loser})
+    told = {"agent_id": "assistant", "claim": "Anita is tall.", "entities": [loser, survivor, other]}
+    knows = {"agent_id": "assistant", "source": other, "target": loser, "type": "KNOWS"}
+
+    fact_id = api.post("/facts", told).json()["id"]
+    related = api.post("/relationships", knows)
+    ring = api.post("/relationships", knows | {"source": survivor})
+    foreign = [
+        api.post(path, body | {"agent_id": "other"}) for path, body in (("/facts", told), ("/relationships", knows))
+    ]
+
+    assert set(api.get(f"/facts/{fact_id}?agent_id=assistant").json()["entities"]) == {survivor, other}
+    assert (related.status_code, related.json()["target"]) == (201, survivor)
+    assert [answer.status_code for answer in (ring, *foreign)] == [422] * 3
+    for named in (f"entity={loser}", f"target={loser}"):
+        assert len(api.get(f"/relationships?agent_id=assistant&{named}").json()["results"]) == 1
+    starts = [node["id"] for node in api.get(f"/graph?agent_id=assistant&ids={loser}").json()["nodes"]]
+    assert starts[0] == survivor
+    assert api.get(f"/graph?agent_id=other&ids={loser}").status_code == 404
 
 
 def test_a_merge_repeated_with_one_idempotency_key_gets_the_same_response(api: ServiceClient) -> None:

@@ -52,7 +52,6 @@ BODIES: dict[str, dict[str, Any]] = {
         "turns": [{"role": "user", "content": "hello"}],
     },
     "PUT /api/v1/keyed-memories/{key}": {"agent_id": "planner", "value": "hello"},
-    "POST /api/v1/turn-records/{record_id}/slots": {"observation": "hello"},
     "POST /api/v1/contexts/{context_id}/entries": {"content": "hello"},
     "PATCH /api/v1/entries/{entry_id}": {"content": "hello"},
     "POST /api/v1/memories": {"agent_id": "planner", "text": "hello"},

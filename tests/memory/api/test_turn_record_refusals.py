@@ -57,6 +57,19 @@ def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, chang
     assert not Conversation.objects.exists()
 
 
+@pytest.mark.parametrize("about", [{}, {"goal_id": NO_ID}, {"evidence": [NO_ID]}, {"client_id": "run-7"}], ids=str)
+@pytest.mark.parametrize("path", ["/turn-records", "/conversations/chat-1/turn-records"])
+def test_a_record_without_a_slot_is_refused_and_stores_nothing(
+    api: ServiceClient, path: str, about: dict[str, Any]
+) -> None:
+    named = LEAST if path == "/turn-records" else {"agent_id": "assistant"}
+
+    answer = api.post(path, named | about)
+
+    assert (answer.status_code, b"Send at least one slot" in answer.content) == (400, True)
+    assert not Conversation.objects.exists()
+
+
 @pytest.mark.parametrize(
     "reasoning",
     [
@@ -120,7 +133,6 @@ def test_a_record_that_is_too_large_is_refused_and_stores_nothing(
         {"observation": "x", "tool_invocations": [NO_ID]},
         {"observation": "x", "evidence": [NO_ID]},
         {"action": "x", "produced": [NO_ID]},
-        {"evidence": [NO_ID]},
         {"outcome": {"status": "open", "data": {"reconciled": []}}, "action": "x"},
     ],
     ids=str,

@@ -87,15 +87,16 @@ def test_the_answer_to_a_write_contains_no_texts(api: ServiceClient) -> None:
 
 
 def test_a_turn_can_be_stored_slot_by_slot(api: ServiceClient) -> None:
-    opened = api.post("/turn-records", {"agent_id": "assistant", "conversation_id": "chat-1"})
+    first = {"agent_id": "assistant", "conversation_id": "chat-1", "observation": TURN["observation"]}
+    opened = api.post("/turn-records", first)
     path = f"/turn-records/{opened.json()['id']}/slots"
-    for slot in ("observation", "reasoning", "action", "outcome"):
+    for slot in ("reasoning", "action", "outcome"):
         answer = api.post(path, {"agent_id": "assistant", slot: TURN[slot]})
         assert (opened.status_code, answer.status_code) == (201, 200), answer.content
 
     shown = read(api, opened.json()["id"])
     assert [slot["slot"] for slot in shown["slots"]] == ["observation", "reasoning", "action", "outcome"]
-    assert TurnRecord.objects.get().version == 5
+    assert TurnRecord.objects.get().version == 4
 
 
 def test_an_open_outcome_is_reconciled_once(api: ServiceClient) -> None:

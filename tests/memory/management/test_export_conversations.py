@@ -212,12 +212,17 @@ def test_standard_output_is_utf_8_whatever_the_terminal_is(account: Account, own
     terminal.detach()
 
 
-def test_a_file_is_replaced_by_a_complete_export(account: Account, owner: Owner, tmp_path: Path) -> None:
+def test_a_file_is_replaced_by_a_complete_export_if_that_is_asked_for(
+    account: Account, owner: Owner, tmp_path: Path
+) -> None:
     talk(owner, 2)
     path = tmp_path / "backup.jsonl"
     path.write_text("older\n")
 
-    out, _, _ = run(str(path))
+    with pytest.raises(CommandError, match=r"backup\.jsonl exists: name another file, or give --replace\.$"):
+        run(str(path))
+    assert path.read_text() == "older\n"
+    out, _, _ = run(str(path), "--replace")
 
     assert (out, path.read_bytes()) == ("", export(account))
     assert os.listdir(tmp_path) == ["backup.jsonl"]
@@ -230,7 +235,7 @@ def test_a_failing_export_leaves_the_file_as_it_was(account: Account, owner: Own
     path.write_text("older\n")
 
     with pytest.raises(UnicodeEncodeError):
-        run(str(path))
+        run(str(path), "--replace")
 
     assert path.read_text() == "older\n"
     assert os.listdir(tmp_path) == ["backup.jsonl"]

@@ -407,7 +407,7 @@ def create_team(**fields: Unpack[arguments.CreateTeam]) -> Call[models.TeamAnswe
 
 
 def create_turn_record(**fields: Unpack[arguments.CreateTurnRecord]) -> Call[models.PlacedRecord]:
-    """Store a structured turn, or some of its slots: 201 for a new turn, 200 for one with a known client_id.
+    """Store a structured turn, or at least one of its slots: 201 for a new turn, 200 for a known client_id.
 
     Required: conversation_id.
     Fields: action, agent_id, channel, client_id, evidence, first_index, goal_id, last_index, metadata, observation,

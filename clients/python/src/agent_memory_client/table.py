@@ -87,7 +87,8 @@ OPERATIONS: dict[str, Operation] = {
         owner=("agent_id", "user_id"), has_key=True
     ),
     "create_entity": Operation(
-        "create_entity", "POST", "/entities", has_body=True, owner=("agent_id", "user_id"), has_key=True
+        "create_entity", "POST", "/entities", has_body=True, owner=("agent_id", "user_id"), has_key=True,
+        saved_by="update_entity"
     ),
     "create_erasure": Operation(
         "create_erasure", "POST", "/erasures", has_body=True, owner=("agent_id", "user_id"), has_key=True
@@ -282,7 +283,7 @@ OPERATIONS: dict[str, Operation] = {
         "get_conversation_value", "GET", "/conversations/{conversation_id}/values/{key}", owner=("agent_id",)
     ),
     "get_entity": Operation(
-        "get_entity", "GET", "/entities/{entity_id}", owner=("agent_id", "user_id")
+        "get_entity", "GET", "/entities/{entity_id}", owner=("agent_id", "user_id"), saved_by="update_entity"
     ),
     "get_entry": Operation(
         "get_entry", "GET", "/entries/{entry_id}", owner=("agent_id",), saved_by="update_entry"
@@ -510,7 +511,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "merge_entity": Operation(
         "merge_entity", "POST", "/entities/{entity_id}/merge", has_body=True, owner=("agent_id", "user_id"),
-        has_key=True
+        has_key=True, saved_by="update_entity"
     ),
     "merge_pool_data": Operation(
         "merge_pool_data", "PATCH", "/pools/{pool_id}/data", query=("path",), has_body=True, owner=("agent_id",),
@@ -638,7 +639,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "split_entity": Operation(
         "split_entity", "POST", "/entities/{entity_id}/split", has_body=True, owner=("agent_id", "user_id"),
-        has_key=True
+        has_key=True, saved_by="update_entity"
     ),
     "store_episode": Operation(
         "store_episode", "POST", "/episodic/store", has_body=True, owner=("agent_id", "user_id"), has_key=True
@@ -682,7 +683,8 @@ OPERATIONS: dict[str, Operation] = {
         has_key=True
     ),
     "update_entity": Operation(
-        "update_entity", "PATCH", "/entities/{entity_id}", has_body=True, owner=("agent_id", "user_id"), has_key=True
+        "update_entity", "PATCH", "/entities/{entity_id}", has_body=True, owner=("agent_id", "user_id"), has_key=True,
+        saved_by="update_entity"
     ),
     "update_entry": Operation(
         "update_entry", "PATCH", "/entries/{entry_id}", has_body=True, owner=("agent_id",), has_key=True,

@@ -9,7 +9,7 @@ from django.db import transaction
 from memory.errors import Conflict, NotFound, StaleVersion, Unprocessable
 from memory.models import Account, AuditEntry, Entity, EntityName
 from memory.owner import Owner
-from memory.services.entities.change import EntityChanges, correct_entity
+from memory.services.entities.change import EntityChanges, change_entity
 from memory.services.entities.merge import merge_entities, split_entity
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
 from tests.concurrency import PATIENCE_SECONDS, Start
@@ -25,7 +25,7 @@ def staff(account: Account) -> Owner:
 def correct(staff: Owner, entity: Entity, **changes: Any) -> Any:
     version = Entity.objects.values_list("version", flat=True).get(pk=entity.pk)
     given = EntityChanges(**changes)
-    correct_entity(staff, entity.pk, changes=given, version=version, embedded=NOTHING, now=NOW)
+    change_entity(staff, entity.pk, changes=given, expected=frozenset({version}), embedded=NOTHING, now=NOW)
     return Entity.objects.get(pk=entity.pk)
 
 
@@ -91,14 +91,16 @@ def test_a_correction_of_another_version_is_refused(staff: Owner, owner: Owner) 
     ana = entity_of(owner)
 
     with pytest.raises(StaleVersion):
-        correct_entity(staff, ana.pk, changes=EntityChanges(name="Ann"), version=7, embedded=NOTHING, now=NOW)
+        change_entity(
+            staff, ana.pk, changes=EntityChanges(name="Ann"), expected=frozenset({7}), embedded=NOTHING, now=NOW
+        )
 
 
 def test_an_entity_of_another_account_is_not_found(stranger: Account, owner: Owner) -> None:
     ana, elsewhere = entity_of(owner), Owner(account_id=stranger.id)
 
     with pytest.raises(NotFound):
-        correct_entity(elsewhere, ana.pk, changes=EntityChanges(), version=1, embedded=NOTHING, now=NOW)
+        change_entity(elsewhere, ana.pk, changes=EntityChanges(), expected=frozenset({1}), embedded=NOTHING, now=NOW)
 
 
 @pytest.mark.parametrize("column", ["text", "user_id", "channel", "name", "type"])

@@ -5,7 +5,10 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from redis.exceptions import RedisError
 
+from ledger.store import mark
+from memory.errors import StaleVersion
 from memory.models import AuditEntry, Fact
 from memory.owner import Owner
 from memory.services.custody.single import erase_fact
@@ -17,8 +20,11 @@ from memory.services.facts.supersede import (
     retract_fact,
     supersede_fact,
 )
+from memory.services.forgetting import forget_memory
+from memory_project.redis import ConversationRef
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, versions_of
+from tests.redis_elsewhere import redis_away
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -31,7 +37,8 @@ def erase(owner: Owner, fact_id: Any, *, now: datetime) -> None:
     erase_fact(owner, fact_id, expected=None, now=now)
 
 
-WITHDRAW = pytest.mark.parametrize("withdraw", [retract_fact, reject_fact, erase])
+WITHDRAW = pytest.mark.parametrize("withdraw", [retract_fact, reject_fact, erase, forget_memory])
+ERASE = pytest.mark.parametrize("erase_it", [erase, forget_memory])
 
 
 def supersede(owner: Owner, fact: Fact, claim: str = MUNICH, *, now: datetime = NEXT_DAY, **fields: Any) -> Fact:
@@ -49,7 +56,9 @@ def test_the_end_that_a_withdrawn_successor_made_is_undone(owner: Owner, withdra
     after = reread(owner, fact)
     assert (after.status, after.valid_from, after.valid_to) == ("active", NOW, day(90))
     assert [each.reason for each in versions_of(fact)] == ["learned", "superseded", "corrected"]
-    assert claims(owner, now=day(3), as_of=day(1.5), known_at=day(1.5)) == [MUNICH] * (withdraw is not erase)
+    assert claims(owner, now=day(3), as_of=day(1.5), known_at=day(1.5)) == [MUNICH] * (
+        withdraw in (retract_fact, reject_fact)
+    )
 
 
 @WITHDRAW
@@ -60,6 +69,54 @@ def test_the_end_that_a_successor_of_a_later_day_would_have_made_is_undone(owner
     withdraw(owner, new.id, now=day(2))
 
     assert claims(owner, now=day(3), as_of=day(60)) == [CLAIM]
+
+
+@ERASE
+def test_the_former_text_of_a_memory_that_was_updated_is_not_believed_again(owner: Owner, erase_it: Any) -> None:
+    fact, other = know(owner), know(owner, BERN)
+    new = supersede(owner, fact, metadata={"mem0_id": str(fact.id)})
+    world = supersede(owner, other, "Ana lives in Basel.", metadata={"topic": "homes"})
+
+    erase_it(owner, new.id, now=day(2))
+    erase_it(owner, world.id, now=day(2))
+
+    assert claims(owner, now=day(3)) == [BERN]
+
+
+@pytest.mark.parametrize("accepts", [None, "before", "now"])
+def test_an_erasure_that_failed_after_the_retraction_is_repeated(owner: Owner, accepts: str | None) -> None:
+    fact = know(owner)
+    new = supersede(owner, fact)
+    mark(ConversationRef(account_id=owner.account_id, conversation_id="c1"), f"fact:{new.id}")
+    with redis_away(), pytest.raises(RedisError):
+        erase(owner, new.id, now=day(2))
+    retracted = reread(owner, new)
+    assert (retracted.status, retracted.version) == ("retracted", new.version + 1)
+    versions = {"before": new.version, "now": retracted.version}
+    expected = None if accepts is None else frozenset([versions[accepts]])
+
+    erase_fact(owner, new.id, expected=expected, now=day(3))
+
+    assert not Fact.objects.filter(id=new.id).exists()
+    assert claims(owner, now=day(3)) == [CLAIM]
+
+
+def test_a_memory_whose_deletion_failed_after_the_retraction_is_deleted(owner: Owner) -> None:
+    new = supersede(owner, know(owner))
+    retract_fact(owner, new.id, now=day(2))
+
+    forget_memory(owner, new.id, now=day(3))
+
+    assert not Fact.objects.filter(id=new.id).exists()
+
+
+def test_a_retracted_fact_is_not_erased_by_who_read_an_older_version(owner: Owner) -> None:
+    fact = know(owner)
+    correct_fact(owner, fact.id, changes={"confidence": 0.5}, embedded=NOTHING, now=day(1))
+    retract_fact(owner, fact.id, now=day(2))
+
+    with pytest.raises(StaleVersion):
+        erase_fact(owner, fact.id, expected=frozenset([fact.version]), now=day(3))
 
 
 def test_what_was_over_before_its_successor_began_has_ended(owner: Owner) -> None:

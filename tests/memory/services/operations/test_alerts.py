@@ -268,7 +268,7 @@ def test_a_redis_that_cannot_write_to_its_disk_raises_an_alert() -> None:
         [alert] = find_alerts_of_redis()
 
     assert alert.name == "redis_disk"
-    assert alert.what.startswith("Redis could not write its snapshot to its disk")
+    assert alert.what == "Redis could not write its snapshot to its disk: until it can, it may refuse writes."
 
 
 def test_a_redis_that_is_down_hides_nothing_of_the_database(account: Account) -> None:

@@ -14,7 +14,7 @@ from memory import conf
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.transfer.archive import BadArchive
-from memory.services.transfer.ledgers import check_stream_id
+from memory.services.transfer.ledgers import check_stream_id, moved_back
 from memory.services.transfer.remap import new_id
 from memory_project.redis import ConversationRef, client
 from tests.memory.facts import know
@@ -164,6 +164,15 @@ def test_an_import_from_a_clock_that_is_ahead_changes_no_times_of_other_accounts
     [(_, marked_at)] = read_times(talk.account_id)
     assert (brewing, baking, last - first) == ("skill:brewing", "skill:baking", timedelta(minutes=5))
     assert last <= marked_at <= datetime.now(UTC) + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("zone", ["+00:00", "-05:00", "+05:00"])
+def test_times_are_moved_back_to_the_first_one_at_most(zone: str) -> None:
+    rows = [{"at": f"0001-01-01T{time}:00{zone}", "stream_id": f"{0:020}-{7:020}"} for time in ("00:30", "02:00")]
+
+    moved = moved_back(rows, timedelta(hours=1))
+
+    assert [row["at"] for row in moved] == [f"0001-01-01T{time}:00{zone}" for time in ("00:00", "01:00")]
 
 
 def test_an_import_from_a_clock_that_is_not_ahead_keeps_all_times(stranger: Account, talk: ConversationRef) -> None:
