@@ -48,7 +48,7 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, shallowest
-from memory.services.account_walk import Batch
+from memory.services.account_walk import Batch, BatchReport
 from memory.services.compression.batches import result_of, take_batch
 from memory.services.compression.compress import (
     ACTOR,
@@ -65,7 +65,7 @@ from memory.services.compression.compress import (
     lock_unchanged_memories,
     lock_unchanged_records,
 )
-from memory.services.conversations.queue import BatchResult, ClaimOutcome, ClaimResult
+from memory.services.conversations.queue import ClaimOutcome, ClaimResult, report_of
 from memory.services.embedding.embed import embed_texts
 from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON, NewLink, insert_links
 from memory.services.memories.store import store_memories
@@ -114,7 +114,7 @@ class MergeSources:
     allowed: ReasoningTier
 
 
-def merge_records(batch: Batch, *, now: datetime) -> BatchResult:
+def merge_records(batch: Batch, *, now: datetime) -> BatchReport:
     """Merge due records of a batch of conversations. The counts in the result are of episodes."""
     after = timedelta(hours=conf.MERGE_AFTER_HOURS)
     due = due_records(SUMMARIZED, older_than=after, now=now)
@@ -125,7 +125,7 @@ def merge_records(batch: Batch, *, now: datetime) -> BatchResult:
         due_ids = set(of_log.order_by("number").values_list("id", flat=True)[:MAX_RECORDS])
         runs += find_adjacent_runs(account_id, log_id, due_ids)
     if batch.dry_run:
-        return BatchResult(claimed=len(runs), stored=len(runs))
+        return BatchReport(examined=len(runs), changed=len(runs))
     compressor = work_compressor()
     store = partial(store_work_episode, source=compressor.source, now=now)
     worker = CompressionWorker(compressor=compressor, read=read_merge_inputs, store=store, now=now)
@@ -327,11 +327,11 @@ def build_work_episode(inputs: MergeInput, text: str, *, goal_id: UUID | None, s
     )
 
 
-def archive_episodes(batch: Batch, *, now: datetime) -> BatchResult:
+def archive_episodes(batch: Batch, *, now: datetime) -> BatchReport:
     """Reduce a batch of due merged episodes to level 3."""
     page = batch.page_of(due_episodes(now))
     if batch.dry_run:
-        return BatchResult(claimed=len(page.rows), stored=len(page.rows), cursor=page.cursor)
+        return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
     results = []
     for episode in page.rows:
         try:
@@ -344,7 +344,7 @@ def archive_episodes(batch: Batch, *, now: datetime) -> BatchResult:
             outcome = ClaimOutcome.OUTDATED if figures is None else ClaimOutcome.STORED
             results.append(ClaimResult(outcome=outcome, figures=figures or {}))
         batch.renew()
-    return BatchResult.of(results, cursor=page.cursor)
+    return report_of(results, cursor=page.cursor)
 
 
 def due_episodes(now: datetime) -> QuerySet[WorkEpisode]:

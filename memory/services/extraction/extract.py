@@ -36,11 +36,11 @@ from memory.owner import Owner
 from memory.providers.digests import cut_message, how_many_fit
 from memory.providers.language_models import Usage
 from memory.scoring import PROBABLE_REPLACEMENT
+from memory.services.account_walk import BatchReport
 from memory.services.conversations.lifecycle import lock_visible_conversation
 from memory.services.conversations.queue import (
     EXTRACTION,
     TURN_OVERHEAD_TOKENS,
-    BatchResult,
     Claim,
     ClaimOutcome,
     ClaimResult,
@@ -52,6 +52,7 @@ from memory.services.conversations.queue import (
     message_of_turn,
     read_turns_within,
     record_failure,
+    report_of,
     reschedule_or_park,
     reset_claim_columns,
     turns_between,
@@ -115,7 +116,7 @@ def request_extraction(owner: Owner, conversation_id: str, *, now: datetime) -> 
 
 def extract_due(
     *, now: datetime, limit: int, account_id: UUID | None = None, renew: Callable[[], None] = lambda: None
-) -> BatchResult:
+) -> BatchReport:
     """Extract from the next turns of each due conversation, at most `limit` of them, oldest first.
 
     Safe to be killed anywhere and to run in several workers. A failed conversation stays queued and delays no other
@@ -136,7 +137,7 @@ def extract_due(
     with closing(worker.process_claims(claims, threads=threads, results=results)) as computed:
         for work, extracting in computed:
             results.append(store_extraction_result(work, extracting, now=now))
-    return BatchResult.of(results)
+    return report_of(results)
 
 
 def read_extraction_work(claim: Claim) -> ExtractionWork:

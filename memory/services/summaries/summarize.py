@@ -34,10 +34,10 @@ from memory.providers.digests import (
 )
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
+from memory.services.account_walk import BatchReport
 from memory.services.conversations.lifecycle import lock_visible_conversation, plan_summary, read_continuations
 from memory.services.conversations.queue import (
     SUMMARIES,
-    BatchResult,
     Claim,
     ClaimOutcome,
     ClaimResult,
@@ -49,6 +49,7 @@ from memory.services.conversations.queue import (
     message_of_turn,
     read_turns_within,
     record_failure,
+    report_of,
     reset_claim_columns,
     turns_between,
     unpark,
@@ -141,7 +142,7 @@ def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory |
 
 def summarize_due(
     *, now: datetime, limit: int, account_id: UUID | None = None, renew: Callable[[], None] = lambda: None
-) -> BatchResult:
+) -> BatchReport:
     """Summarize the next turns of each due conversation, at most `limit` of them, oldest first.
 
     Safe to be killed anywhere and to run in several workers. A failed conversation stays queued and delays no other
@@ -160,7 +161,7 @@ def summarize_due(
     with closing(worker.process_claims(claims, threads=threads, results=results)) as computed:
         for work, digesting in computed:
             results.append(store_summary_result(work, digesting, now=now))
-    return BatchResult.of(results)
+    return report_of(results)
 
 
 def summary_target(conversation: Conversation) -> int:
