@@ -13,7 +13,7 @@ External failures (a model that is down, a refused key, a database that is away)
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -277,22 +277,18 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimWorker(Generic[W, R]):
-    """The steps of processing claims, apart from storing. `compute` must not use the database."""
+    """The steps of processing claims. `compute` must not use the database, and `store` must not raise."""
 
     read: Callable[[Claim], W]
     compute: Callable[[W], R]
+    store: "Callable[[W, Future[R]], ClaimResult]"
     now: datetime
     renew: Callable[[], None] = lambda: None
     """Renews the job's lease. Raises if another worker has taken the job over."""
 
-    def process_claims(
-        self, claims: Sequence[Claim], *, threads: int, results: list[ClaimResult]
-    ) -> "Generator[tuple[W, Future[R]]]":
-        """Yield the work of each claim as soon as it is computed, renewing the leases of the outstanding ones.
-
-        The caller stores it, which must not raise, and adds the result to `results`. The results of claims that cannot
-        be read are added here. Close the generator, or it may leave threads behind.
-        """
+    def process_claims(self, claims: Sequence[Claim], *, threads: int) -> BatchReport:
+        """Store the work of each claim as soon as it is computed, renewing the leases of the outstanding ones."""
+        results: list[ClaimResult] = []
         with ThreadPoolExecutor(max(threads, 1)) as pool:
             outstanding: dict[Future[R], W] = {}
             for claim in claims:
@@ -306,10 +302,11 @@ class ClaimWorker(Generic[W, R]):
             while outstanding:
                 done, _ = wait(outstanding, timeout=lease.total_seconds() / 3, return_when=FIRST_COMPLETED)
                 for computation in done:
-                    yield outstanding.pop(computation), computation
+                    results.append(self.store(outstanding.pop(computation), computation))
                     renew_claims(outstanding)
                 renew_claims(outstanding)
                 self.renew()
+        return report_of(results)
 
 
 def renew_claims(outstanding: "dict[Future[R], W]") -> None:

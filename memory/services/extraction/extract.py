@@ -15,9 +15,9 @@ later, which confirms what is known by then. What keeps failing is parked (`conv
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID
@@ -52,7 +52,6 @@ from memory.services.conversations.queue import (
     message_of_turn,
     read_turns_within,
     record_failure,
-    report_of,
     reschedule_or_park,
     reset_claim_columns,
     turns_between,
@@ -126,18 +125,14 @@ def extract_due(
     worker: ClaimWorker[ExtractionWork, list[Extraction]] = ClaimWorker(
         read=read_extraction_work,
         compute=lambda work: extract_from_work(work, extractor),
+        store=partial(store_extraction_result, now=now),
         now=now,
         renew=renew,
     )
     claims = claim_conversations(
         EXTRACTION, now=now, limit=limit, account_id=account_id, target_of=lambda row: row.turn_count
     )
-    results: list[ClaimResult] = []
-    threads = len(claims) if extractor.is_remote else 1
-    with closing(worker.process_claims(claims, threads=threads, results=results)) as computed:
-        for work, extracting in computed:
-            results.append(store_extraction_result(work, extracting, now=now))
-    return report_of(results)
+    return worker.process_claims(claims, threads=len(claims) if extractor.is_remote else 1)
 
 
 def read_extraction_work(claim: Claim) -> ExtractionWork:

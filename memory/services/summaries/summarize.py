@@ -9,9 +9,9 @@ claims. A summary that is deleted or quarantined is made again.
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -49,7 +49,6 @@ from memory.services.conversations.queue import (
     message_of_turn,
     read_turns_within,
     record_failure,
-    report_of,
     reset_claim_columns,
     turns_between,
     unpark,
@@ -152,16 +151,12 @@ def summarize_due(
     worker: ClaimWorker[SummaryWork, Digest | None] = ClaimWorker(
         read=read_summary_work,
         compute=lambda work: digest_work(work, digester),
+        store=partial(store_summary_result, now=now),
         now=now,
         renew=renew,
     )
     claims = claim_conversations(SUMMARIES, now=now, limit=limit, account_id=account_id, target_of=summary_target)
-    results: list[ClaimResult] = []
-    threads = len(claims) if digester.is_remote else 1
-    with closing(worker.process_claims(claims, threads=threads, results=results)) as computed:
-        for work, digesting in computed:
-            results.append(store_summary_result(work, digesting, now=now))
-    return report_of(results)
+    return worker.process_claims(claims, threads=len(claims) if digester.is_remote else 1)
 
 
 def summary_target(conversation: Conversation) -> int:
