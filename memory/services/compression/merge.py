@@ -71,6 +71,7 @@ from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON, New
 from memory.services.memories.store import store_memories
 from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots
 from memory.tokens import estimate_tokens
+from memory_project.batches import batched
 
 logger = logging.getLogger(__name__)
 
@@ -151,12 +152,7 @@ def find_adjacent_runs(account_id: UUID, log_id: UUID, due: set[UUID]) -> Iterat
     known = rows.values_list("id", "goal_id", aside)[:MAX_RECORDS]
     for (_, may_merge), run in groupby(known, key=lambda row: (row[1], row[2] or row[0] in due)):
         ids = [record_id for record_id, *_ in run]
-        chunks = (
-            (ids[start : start + MAX_EPISODE_STEPS] for start in range(0, len(ids), MAX_EPISODE_STEPS))
-            if may_merge
-            else ()
-        )
-        for chunk in chunks:
+        for chunk in batched(ids, MAX_EPISODE_STEPS) if may_merge else ():
             if not due.isdisjoint(chunk):
                 yield CompressionTask(account_id=account_id, record_ids=chunk)
 
