@@ -56,8 +56,8 @@ class Span:
             self._inner.set_attributes(named(attributes))
 
 
-def is_wanted(environ: Mapping[str, str] = os.environ) -> bool:
-    return any(environ.get(name) for name in ENDPOINTS)
+def is_wanted() -> bool:
+    return any(os.environ.get(name) for name in ENDPOINTS)
 
 
 def is_sdk_installed() -> bool:

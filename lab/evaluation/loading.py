@@ -91,7 +91,7 @@ def load_samples(
 def extract_samples(loaded: Sequence[Loaded], account: Account, *, now: datetime) -> list[Loaded]:
     """Extract knowledge from all conversations, as a worker would. Raises CommandError if that fails."""
     Conversation.objects.filter(account_id=account.id).update(extract_after=now)
-    while (done := extract_due(now=now, limit=CONVERSATIONS_AT_ONCE, account_id=account.id)).claimed:
+    while (done := extract_due(now=now, limit=CONVERSATIONS_AT_ONCE, account_id=account.id)).examined:
         if done.failed:
             raise CommandError("The extraction of knowledge failed: see the log of the server's settings.")
     links = Link.objects.filter(account_id=account.id, type=DERIVED_FROM, source__kind=Kind.FACT).order_by("id")

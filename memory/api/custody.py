@@ -16,7 +16,7 @@ from memory.api.views import OwnerViewSet
 from memory.errors import Forbidden
 from memory.models import Erasure
 from memory.owner import Owner
-from memory.services.custody.preview import preview_conversation, preview_memory
+from memory.services.custody.single import preview_conversation, preview_memory
 from memory.services.custody.subjects import (
     ERASE_JOB,
     MAX_REASON_CHARACTERS,

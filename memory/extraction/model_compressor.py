@@ -9,7 +9,6 @@ facts, the text is shortened by quoting instead. Texts that do not fit into the 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from django.template.loader import render_to_string
 from pydantic import BaseModel, Field, StringConstraints
 
 from memory import conf
@@ -83,12 +82,8 @@ def choose_passages_to_ask(passages: Sequence[Passage]) -> dict[int, Passage]:
 
 def build_compression_question(passages: Mapping[int, Passage]) -> Question:
     lines = [format_passage(number, passage) for number, passage in passages.items()]
-    return Question(
-        instructions=render_to_string("prompts/compression_instructions.txt").strip(),
-        material=render_to_string("prompts/compression_material.txt", {"passages": lines}).strip(),
-        # JSON in a script that takes a token a character must not be cut off
-        max_tokens=2 * sum(max_passage_tokens(passage) for passage in passages.values()) + TOKENS_FOR_SHAPE,
-    )
+    max_tokens = 2 * sum(map(max_passage_tokens, passages.values())) + TOKENS_FOR_SHAPE
+    return Question.of_use("compression", {}, {"passages": lines}, max_tokens=max_tokens)
 
 
 def format_passage(number: int, passage: Passage) -> str:

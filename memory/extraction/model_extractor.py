@@ -15,7 +15,6 @@ from dataclasses import replace
 from datetime import date, datetime, time, tzinfo
 from typing import Annotated, Any
 
-from django.template.loader import render_to_string
 from pydantic import BaseModel, Field
 
 from memory.extraction.knowledge import (
@@ -140,11 +139,7 @@ def build_extraction_question(chunk: Chunk) -> Question:
         "turns": [encode_line({"turn": turn.index, **format_turn(turn)}) for turn in chunk.turns],
         "next_number": next_number(chunk),
     }
-    return Question(
-        instructions=render_to_string("prompts/extraction_instructions.txt", limits).strip(),
-        material=render_to_string("prompts/extraction_material.txt", material).strip(),
-        max_tokens=ANSWER_TOKENS,
-    )
+    return Question.of_use("extraction", limits, material, max_tokens=ANSWER_TOKENS)
 
 
 def next_number(chunk: Chunk) -> int:

@@ -12,7 +12,7 @@ from memory.services.account_walk import AccountPage
 from memory.services.claims import count_due_rows, has_due_rows
 from memory.services.compression.compress import compress_slots
 from memory.services.compression.merge import archive_episodes, merge_records
-from memory.services.conversations.queue import EXTRACTION, SUMMARIES, BatchResult, ConversationQueue
+from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
 from memory.services.extraction.extract import extract_due
 from memory.services.replacements import former_conversations, link_former_conversations
 from memory.services.strategies.patterns import extract_patterns
@@ -26,16 +26,13 @@ def count_due(queue: ConversationQueue, *, now: datetime, batch: Batch) -> Batch
     return BatchReport(examined=waiting, changed=waiting)
 
 
-def report_claims(queue: ConversationQueue, done: BatchResult, *, now: datetime, batch: Batch) -> BatchReport:
-    """Report one batch of due rows, and continue while any are due. Stops when the model is down.
+def report_claims(queue: ConversationQueue, done: BatchReport, *, now: datetime, batch: Batch) -> BatchReport:
+    """Return the report with its cursor, to continue while any rows are due. Stops when the model is down.
 
     The rows are their own queue, so the cursor only counts batches.
     """
-    more = done.claimed and not done.stopped and has_due_rows(queue.due_rows(now), account_id=batch.account_id)
-    cursor = str(int(batch.cursor or 0) + 1) if more else ""
-    return BatchReport(
-        examined=done.claimed, changed=done.stored, failed=done.failed, cursor=cursor, figures=done.figures
-    )
+    more = done.examined and not done.stopped and has_due_rows(queue.due_rows(now), account_id=batch.account_id)
+    return replace(done, cursor=str(int(batch.cursor or 0) + 1) if more else "")
 
 
 @job(every=timedelta(seconds=30), batch_size=conf.SUMMARY_BATCH)
@@ -106,7 +103,7 @@ def run_sources(read: Callable[..., AccountPage[WorkSource]], *, now: datetime, 
 
 
 ARCHIVE = "archive"
-COMPRESSION_STAGES: Mapping[str, Callable[..., BatchResult]] = {
+COMPRESSION_STAGES: Mapping[str, Callable[..., BatchReport]] = {
     "slots": compress_slots,
     "merge": merge_records,
     ARCHIVE: archive_episodes,
@@ -123,16 +120,10 @@ def compress(*, now: datetime, batch: Batch) -> BatchReport:
     """
     stage, _, after = (batch.cursor or f"{next(iter(COMPRESSION_STAGES))}:").partition(":")
     done = COMPRESSION_STAGES[stage](replace(batch, cursor=after), now=now)
-    return BatchReport(
-        examined=done.claimed,
-        changed=done.stored,
-        failed=done.failed,
-        cursor=next_stage_cursor(stage, done),
-        figures=done.figures,
-    )
+    return replace(done, cursor=next_stage_cursor(stage, done))
 
 
-def next_stage_cursor(stage: str, done: BatchResult) -> str:
+def next_stage_cursor(stage: str, done: BatchReport) -> str:
     """Return the cursor of the rest of the stage, or of the next stage; empty after the last one."""
     if done.cursor and not done.stopped:
         return f"{stage}:{done.cursor}"

@@ -93,7 +93,7 @@ def embed_passages(*, now: datetime, batch: Batch) -> BatchReport:
             changed += lacking.count()
             continue
         added = add_passages(list(lacking), renew=batch.renew)
-        changed, failed = changed + added.stored, failed + added.failed
+        changed, failed = changed + added.changed, failed + added.failed
         if added.stopped:
             return BatchReport(examined=len(page.rows), changed=changed, failed=failed)
     return BatchReport(examined=len(page.rows), changed=changed, failed=failed, cursor=page.cursor)

@@ -9,18 +9,22 @@ import os
 import socket
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import Error, IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
 from memory import conf
 from memory.errors import Conflict, MemoryServiceError
 from memory.maintenance.base import Batch, BatchReport, Clock, Job, Progress
-from memory.maintenance.heartbeat import Heartbeat, beating, lease
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
 from memory_project.ids import uuid7
@@ -28,6 +32,62 @@ from memory_project.logs import logged_as_job
 from memory_project.tracing import span
 
 logger = logging.getLogger(__name__)
+
+BEATS_PER_LEASE = 3
+MAX_SILENCE_SECONDS = 3_600
+
+
+def lease() -> timedelta:
+    return timedelta(seconds=conf.JOB_LEASE_SECONDS)
+
+
+class Heartbeat:
+    """The thread that renews the lease of one run, however long a statement or a call takes.
+
+    So leases are short, and another worker soon takes over what a dead one left. A worker that is alive but has noted
+    no progress for MAX_SILENCE_SECONDS counts as hung, and loses its lease.
+    """
+
+    def __init__(self, run: JobRun) -> None:
+        self.run = run
+        self._stop = Event()
+        self._progress_at = monotonic()
+
+    def note_progress(self) -> None:
+        self._progress_at = monotonic()
+
+    def beat(self) -> None:
+        """Renew the lease until the run ends or the lease is lost. Over a connection of its own."""
+        try:
+            while not self._stop.wait(lease().total_seconds() / BEATS_PER_LEASE):
+                if monotonic() - self._progress_at > MAX_SILENCE_SECONDS or not self._renew():
+                    return
+        finally:
+            connection.close()
+
+    def _renew(self) -> bool:
+        try:
+            return bool(JobRun.objects.held_by(self.run).update(lease_until=Now() + lease()))
+        except Error as err:
+            logger.warning("the lease of run %s was not renewed: %s", self.run.id, type(err).__name__)
+            connection.close()
+            return True
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+@contextmanager
+def beating(run: JobRun) -> Iterator[Heartbeat]:
+    """Renew the lease of a claimed run meanwhile."""
+    heartbeat = Heartbeat(run)
+    thread = Thread(target=heartbeat.beat, name=f"heartbeat of {run.id}", daemon=True)
+    thread.start()
+    try:
+        yield heartbeat
+    finally:
+        heartbeat.stop()
+        thread.join()
 
 
 class LeaseLost(Exception):  # noqa: N818 - it says what happened

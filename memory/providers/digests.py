@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, takewhile
 from typing import Annotated, Protocol
 
-from django.template.loader import render_to_string
 from pydantic import BaseModel, Field, StringConstraints
 
 from memory.errors import ProviderReplyInvalid
@@ -182,16 +181,10 @@ class ModelDigester:
 
 
 def ask_for_digest(segment: TranscriptSegment, *, max_tokens: int) -> Question:
-    words = int(max_tokens * WORDS_PER_TOKEN)
     previous = "" if segment.previous is None else format_digest(segment.previous)
     material = {"previous": previous, "messages": [format_message(message) for message in segment.messages]}
-    limits = {"words": words, "items": MAX_ITEMS}
-    return Question(
-        instructions=render_to_string("prompts/summary_instructions.txt", limits).strip(),
-        material=render_to_string("prompts/summary_material.txt", material).strip(),
-        # JSON in a script that takes a token a character must not be cut off
-        max_tokens=2 * max_tokens + TOKENS_FOR_LISTS,
-    )
+    limits = {"words": int(max_tokens * WORDS_PER_TOKEN), "items": MAX_ITEMS}
+    return Question.of_use("summary", limits, material, max_tokens=2 * max_tokens + TOKENS_FOR_LISTS)
 
 
 def format_digest(digest: Digest) -> str:

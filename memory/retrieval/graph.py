@@ -35,7 +35,7 @@ LABEL_CHARACTERS = 200
 LINKS_ONE_WAY = """
     SELECT id, CASE WHEN place <= %(scanned)s THEN other_id END AS other_id, weight, {is_out} AS is_out FROM (
         SELECT id, {far} AS other_id, weight, row_number() OVER (ORDER BY weight DESC, id) AS place
-        FROM memory_links WHERE account_id = %(account_id)s AND {near} = {node}{typed}
+        FROM memory_links WHERE account_id = %(account_id)s AND {near} = node.id{typed}
         ORDER BY weight DESC, id LIMIT %(scanned)s + 1
     ) AS links"""
 
@@ -240,7 +240,7 @@ def build_walk_statement(shape: OwnerShape, *, has_types: bool) -> Sql:
     rows = walkable_rows(shape.owner)
     believed = where_sql(Fact.objects.filter(true_at(STAND_INS["now"])), prefix="f")
     true_now = f"(kind <> 'fact' OR {believed.text})"
-    links = links_of_node("node.id", has_types=has_types)
+    links = links_of_node(has_types=has_types)
     text = WALK.format(
         allowed=ALLOWED_TIERS,
         contexts=contexts.text,
@@ -253,11 +253,11 @@ def build_walk_statement(shape: OwnerShape, *, has_types: bool) -> Sql:
     )
 
 
-def links_of_node(node: str, *, has_types: bool) -> str:
-    """Return a SELECT of the links of a node in both directions."""
+def links_of_node(*, has_types: bool) -> str:
+    """Return a SELECT of the links of the row `node` in both directions."""
     typed = " AND type = asked.type" if has_types else ""
     ways = (("source_id", "target_id", "true"), ("target_id", "source_id", "false"))
-    each = [LINKS_ONE_WAY.format(near=near, far=far, is_out=out, node=node, typed=typed) for near, far, out in ways]
+    each = [LINKS_ONE_WAY.format(near=near, far=far, is_out=out, typed=typed) for near, far, out in ways]
     return " UNION ALL ".join(LINKS_OF_TYPES.format(links=one) if has_types else f"({one})" for one in each)
 
 

@@ -103,7 +103,8 @@ def read_pool_events(owner: Owner, filters: TimelineFilter, **page: Any) -> list
     if filters.channel:
         rows = rows.filter(source_channel=filters.channel)
     entries = list(page_of(of_user(rows, owner), filters, **page))
-    names = {str(row_id): name for row_id, name in pools.filter(id__in=pool_ids(entries)).values_list("id", "pool_id")}
+    ids = {entry.affected_ids[0] for entry in entries if entry.affected_ids}
+    names = {str(row_id): name for row_id, name in pools.filter(id__in=ids).values_list("id", "pool_id")}
     return [
         timeline_item(
             entry,
@@ -115,10 +116,6 @@ def read_pool_events(owner: Owner, filters: TimelineFilter, **page: Any) -> list
         for entry in entries
         if entry.affected_ids
     ]
-
-
-def pool_ids(entries: Sequence[AuditEntry]) -> set[str]:
-    return {entry.affected_ids[0] for entry in entries if entry.affected_ids}
 
 
 def of_user(rows: QuerySet[Any], owner: Owner) -> QuerySet[Any]:

@@ -67,16 +67,18 @@ def throttled(renew: Callable[[], None], *, seconds: float) -> Callable[[], None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """The result of one batch.
+    """The result of one batch; on a dry run, `changed` is what would have been changed.
 
     `cursor` (at most 200 characters) is where the next batch starts, and never where this one did; it is empty when
-    nothing is left. `figures` are further counts of the job, which a run adds up.
+    nothing is left. `stopped` says that a model is down and further batches are of no use. `figures` are further counts
+    of the job, which a run adds up.
     """
 
     examined: int
     changed: int
     failed: int = 0
     cursor: str = ""
+    stopped: bool = False
     figures: Mapping[str, int] = field(default_factory=dict)
 
 

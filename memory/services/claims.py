@@ -5,11 +5,13 @@ which is also the only way in which rows of a distributed table can be locked.
 """
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
+from memory import conf
 from memory.services.account_walk import accounts_that_have
 
 Row = TypeVar("Row", bound=Model)
@@ -57,3 +59,12 @@ def count_due_rows(due: QuerySet[Any], *, account_id: UUID | None) -> int:
 def accounts_with(due: QuerySet[Any], *, limit: int) -> list[UUID]:
     """Return at most `limit` accounts that have rows in the query, in random order."""
     return list(accounts_that_have(due).order_by("?").values_list("id", flat=True)[:limit])
+
+
+def backoff(work: str, attempts: int) -> timedelta:
+    """Return the wait after a number of attempts: the base, doubled with each attempt, up to the limit.
+
+    Both are settings whose names begin with the `work`, such as EMBED_BACKOFF_SECONDS and EMBED_BACKOFF_LIMIT_SECONDS.
+    """
+    wait_seconds = getattr(conf, f"{work}_BACKOFF_SECONDS") * 2 ** min(attempts - 1, 20)
+    return timedelta(seconds=min(wait_seconds, getattr(conf, f"{work}_BACKOFF_LIMIT_SECONDS")))

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 
 from django.db import transaction
 
@@ -26,6 +25,7 @@ from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.items.paths import ItemPath
 from memory.services.items.store import ItemDraft, ItemWrites, embed_items, store_items
 from memory.services.notes import NoteDraft, store_note
+from memory_project.batches import batched
 
 BATCH = 200
 EXPIRED = "It has expired."
@@ -50,8 +50,8 @@ def import_foreign_memories(
     What names no agent or user belongs to those of the owner. Texts that the budget leaves without vectors are queued.
     """
     masks = Account.objects.filter(id=owner.account_id, secrets=MASK_POLICY).exists()
-    counts, waiting = ForeignCounts(), map(masked_record, records) if masks else iter(records)
-    while batch := list(islice(waiting, BATCH)):
+    counts, waiting = ForeignCounts(), map(masked_record, records) if masks else records
+    for batch in batched(waiting, BATCH):
         texts = [each.text for each in batch if isinstance(each, ForeignMemory) and each.text]
         store_batch(owner, source, batch, embedded=budget.embed(texts), now=now, counts=counts)
     return counts

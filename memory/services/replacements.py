@@ -39,6 +39,7 @@ from memory.services.claims import take_shares
 from memory.services.embedding.serving import serving_model
 from memory.services.memories.links import REPLACES, NewLink, insert_links
 from memory.services.replaced_evidence import add_links, weaken_partial_replacements
+from memory_project.batches import batched
 
 MAX_STATEMENTS = 2_000
 """Latest statements of an agent with which a new one is compared."""
@@ -195,8 +196,8 @@ def link_turns_of(conversation: Conversation) -> int:
     spoken = Turn.objects.filter(account_id=account_id, log=conversation, role__in=SPOKEN_ROLES)
     turns = [turn.id for turn in spoken.only("role", "text").order_by("index") if is_statement(turn)]
     links = []
-    for start in range(0, len(turns), TURNS_AT_ONCE):
-        links += find_replacements(account_id, turns[start : start + TURNS_AT_ONCE], kind=Kind.TURN, model=model)
+    for some in batched(turns, TURNS_AT_ONCE):
+        links += find_replacements(account_id, some, kind=Kind.TURN, model=model)
     return add_links(account_id, links)
 
 

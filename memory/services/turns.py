@@ -40,6 +40,7 @@ from memory.services.memories.lifecycle import Lifecycle
 from memory.services.memories.store import ClientVector, store_memories
 from memory.services.summaries.store import bury_summaries, remake_summaries
 from memory.tiers.session_stores import session_store, session_turn
+from memory_project.batches import batched
 from memory_project.ids import uuid7
 
 logger = logging.getLogger(__name__)
@@ -228,8 +229,8 @@ def find_stored_turns(conversation: Conversation, drafts: Sequence[TurnDraft]) -
         return []
     rows = Turn.objects.filter(account_id=conversation.account_id, log=conversation)
     known = list(rows.filter(index__in=indexes)) if indexes else []
-    for start in range(0, len(client_ids), MAX_INDEXED_IDS):
-        known += rows.filter(client_id__in=client_ids[start : start + MAX_INDEXED_IDS])
+    for some in batched(client_ids, MAX_INDEXED_IDS):
+        known += rows.filter(client_id__in=some)
     return known
 
 

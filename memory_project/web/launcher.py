@@ -9,16 +9,15 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
 from memory_project.counters import release_files, reserve_files
-from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.http.paths import WSGIApplication
-from memory_project.supervisor.restarts import MAX_WAIT_SECONDS, Restarts
+from memory_project.supervisor.forks import Fork, block_signals, keep_running, stop_all, unblock_signals
 from memory_project.web.worker import BACKLOG, CONNECTION_LIMIT, WebWorker
 
 logger = logging.getLogger(__name__)
@@ -34,7 +33,6 @@ LATE_SECONDS = 2.0
 """Seconds that a process has to end after the time for requests in flight."""
 COLLECTION_OBJECTS, COLLECTIONS = 10_000, 20
 """New objects after which the youngest are collected for cycles, and such collections after which older ones are."""
-SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 
 def listen(address: str) -> socket.socket:
@@ -68,17 +66,6 @@ def load_application() -> WSGIApplication:
     return application
 
 
-@dataclass(slots=True, kw_only=True)
-class WorkerSlot:
-    """The slot of one process: `pid` is 0 while none runs; the next one starts at `start_at`."""
-
-    number: int
-    restarts: Restarts
-    pid: int = 0
-    started_at: float = 0.0
-    start_at: float = 0.0
-
-
 class Beats:
     """The times (monotonic) at which the loop of each process last turned, in memory that the processes share.
 
@@ -102,13 +89,17 @@ class Launcher:
     def __init__(self, application: WSGIApplication, sockets: Sequence[socket.socket]) -> None:
         self._application = application
         self._sockets = sockets
-        self._slots = [WorkerSlot(number=number, restarts=Restarts()) for number in range(settings.WEB_WORKERS)]
-        self._beats = Beats(len(self._slots))
+        grace_seconds = settings.DRAIN_SECONDS + settings.STOP_SECONDS + LATE_SECONDS
+        self._processes = [
+            Fork(name="process", run=partial(self._serve, number), grace_seconds=grace_seconds)
+            for number in range(settings.WEB_WORKERS)
+        ]
+        self._beats = Beats(len(self._processes))
 
     def run(self) -> int:
         """Run until SIGTERM, SIGINT or SIGHUP, and return the exit code."""
         allow_descriptors(DESCRIPTORS)
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        block_signals()
         # what is shared stays shared: a collection would write to all of it
         gc.collect()
         gc.freeze()
@@ -119,80 +110,32 @@ class Launcher:
         for kind, listener in zip(("Listening", "Health"), self._sockets, strict=False):
             host, port = listener.getsockname()[:2]
             logger.info("%s at: http://%s:%s (%s)", kind, f"[{host}]" if ":" in host else host, port, os.getpid())
-        while True:
-            self._tend(time.monotonic())
-            noted = signal.sigtimedwait(SIGNALS, 0.5)
-            if noted is not None and noted.si_signo != signal.SIGCHLD:
-                return self._stop()
-
-    def _tend(self, now: float) -> None:
-        """Bury and replace the dead, and kill the silent."""
-        self._reap(now)
-        for slot in self._slots:
-            if not slot.pid:
-                if now >= slot.start_at:
-                    self._fork(slot, now)
-            elif now - self._beats.last(slot.number) > SILENCE_SECONDS:
-                logger.error("process %d has been silent for %.0f s; killing it", slot.pid, SILENCE_SECONDS)
-                os.kill(slot.pid, signal.SIGKILL)
-
-    def _reap(self, now: float) -> None:
-        for slot in self._slots:
-            if slot.pid and os.waitpid(slot.pid, os.WNOHANG)[0]:
-                wait = slot.restarts.wait_seconds(now - slot.started_at)
-                logger.warning("process %d ended; starting another in %.1f s", slot.pid, wait)
-                release_files(slot.pid, os.environ)
-                slot.pid, slot.start_at = 0, now + wait
-
-    def _fork(self, slot: WorkerSlot, now: float) -> None:
-        self._beats.note(slot.number, now)
-        die_with_parent = signal_on_parent_death(signal.SIGTERM)
-        slot.started_at = now
-        try:
-            slot.pid = os.fork()
-        except OSError as err:
-            # out of memory or processes, for example, which is waited out
-            logger.error("no process can be started: %s", err.strerror)
-            slot.start_at = now + MAX_WAIT_SECONDS
-            return
-        if slot.pid:
-            return
-        try:
-            if die_with_parent:
-                die_with_parent()
-            reserve_files(os.environ)
-            worker = WebWorker(self._application, self._sockets)
-            for listener in self._sockets:
-                # the worker has its own; the last one that is closed refuses new connections
-                listener.close()
-            # the main process says when to stop, also when a terminal is closed
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            worker.handle_signals()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            worker.run(lambda: self._beats.note(slot.number, time.monotonic()))
-        except BaseException:
-            logger.exception("the process ended by an error")
-            os._exit(1)
-        # nothing of what the main process has yet to do, and no waiting for threads
-        os._exit(0)
-
-    def _stop(self) -> int:
-        """Ask all processes to stop; kill those that have not after the time for requests in flight."""
+        keep_running(
+            self._processes, note_end=lambda pid: release_files(pid, os.environ), watch=self._kill_silent_processes
+        )
         for listener in self._sockets:
             listener.close()
-        for slot in self._slots:
-            if slot.pid:
-                os.kill(slot.pid, signal.SIGTERM)
-        until = time.monotonic() + settings.DRAIN_SECONDS + settings.STOP_SECONDS + LATE_SECONDS
-        while any(slot.pid for slot in self._slots) and time.monotonic() < until:
-            signal.sigtimedwait(SIGNALS, 0.1)
-            for slot in self._slots:
-                if slot.pid and os.waitpid(slot.pid, os.WNOHANG)[0]:
-                    slot.pid = 0
-        for slot in self._slots:
-            if slot.pid:
-                os.kill(slot.pid, signal.SIGKILL)
-                os.waitpid(slot.pid, 0)
+        stop_all(self._processes)
+        return 0
+
+    def _kill_silent_processes(self, now: float) -> None:
+        for number, process in enumerate(self._processes):
+            if process.pid and now - max(process.started_at, self._beats.last(number)) > SILENCE_SECONDS:
+                logger.error("process %d has been silent for %.0f s; killing it", process.pid, SILENCE_SECONDS)
+                process.kill()
+
+    def _serve(self, number: int) -> int:
+        """Serve requests in a forked process."""
+        reserve_files(os.environ)
+        worker = WebWorker(self._application, self._sockets)
+        for listener in self._sockets:
+            # the worker has its own; the last one that is closed refuses new connections
+            listener.close()
+        # the main process says when to stop, also when a terminal is closed
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        worker.handle_signals()
+        unblock_signals()
+        worker.run(lambda: self._beats.note(number, time.monotonic()))
         return 0
 
 

@@ -1,4 +1,4 @@
-"""A process of the web server: one thread for all of its sockets, and the threads of `lanes` for whole requests."""
+"""A process of the web server: one thread for all of its sockets, and the threads of lanes for whole requests."""
 
 import signal
 import socket
@@ -10,11 +10,11 @@ from typing import Any
 from django.conf import settings
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
+from waitress.task import ThreadedTaskDispatcher
 
 from memory_project.http.paths import WSGIApplication
 from memory_project.stopping import STOPPING
 from memory_project.web.channels import ConnectionServer
-from memory_project.web.lanes import HEALTH_PATHS, Lanes
 
 CONNECTION_LIMIT = 2_000
 BACKLOG = 2_048
@@ -22,6 +22,37 @@ UNFINISHED_SECONDS = 1.0
 """Seconds that a request whose beginning has arrived may still take to arrive when the server stops."""
 TICK_SECONDS = 0.5
 KIBIBYTE = 1_024
+
+LIVE, READY, METRICS = "/health/live", "/health/ready", "/metrics"
+HEALTH_PATHS = frozenset({LIVE, READY, METRICS})
+DOCUMENTS = ("/api/schema", "/api/docs", "/static/", "/admin")
+"""Beginnings of the paths of pages and documents: many people who load them at once leave the API its threads."""
+DOCUMENT_THREADS = 2
+HEALTH_THREADS: Mapping[str, int] = {LIVE: 1, READY: 2, METRICS: 1}
+
+
+class Lanes:
+    """Gives whole requests to the threads of their lane, by path, so that none waits for another lane's requests.
+
+    waitress calls `add_task`.
+    """
+
+    def __init__(self, *, threads: int) -> None:
+        counts = {**HEALTH_THREADS, "documents": DOCUMENT_THREADS, "service": threads}
+        self._lanes: dict[str, Any] = {name: ThreadedTaskDispatcher() for name in counts}
+        for name, lane in self._lanes.items():
+            lane.set_thread_count(counts[name])
+
+    def add_task(self, channel: Any) -> None:
+        """Queue the first request of a connection. One that was refused while it was read may have no path."""
+        self._lanes[lane_of(getattr(channel.requests[0], "path", ""))].add_task(channel)
+
+
+def lane_of(path: str) -> str:
+    """Return the name of the lane of a path."""
+    if path in HEALTH_PATHS:
+        return path
+    return "documents" if path.startswith(DOCUMENTS) else "service"
 
 
 class WebWorker:

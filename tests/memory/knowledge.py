@@ -7,7 +7,7 @@ from typing import Any
 
 from memory.models import Conversation, Entity, Fact, Link
 from memory.owner import Owner
-from memory.services.conversations.queue import BatchResult
+from memory.services.account_walk import BatchReport
 from memory.services.extraction.extract import extract_due
 from memory.services.turns import StoredTurns
 from tests.memory.turns import say, turn
@@ -31,14 +31,14 @@ def with_name(draft: Any, name: str) -> Any:
     return replace(draft, message=replace(draft.message, name=name))
 
 
-def extract_all(now: datetime) -> BatchResult:
+def extract_all(now: datetime) -> BatchReport:
     """Extract until nothing is due."""
     total = Counter({"claimed": 0, "stored": 0, "failed": 0})
-    while (batch := extract_due(now=now, limit=4)).claimed:
-        total += Counter({"claimed": batch.claimed, "stored": batch.stored, "failed": batch.failed})
+    while (batch := extract_due(now=now, limit=4)).examined:
+        total += Counter({"claimed": batch.examined, "stored": batch.changed, "failed": batch.failed})
         if batch.stopped:
             break
-    return BatchResult(claimed=total["claimed"], stored=total["stored"], failed=total["failed"], stopped=False)
+    return BatchReport(examined=total["claimed"], changed=total["stored"], failed=total["failed"])
 
 
 def claims(**filters: Any) -> list[str]:

@@ -1,23 +1,25 @@
 """Summaries for tests, and what tests read of them."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from memory.models import Conversation, EpisodicMemory, Link
 from memory.owner import Owner
+from memory.services.account_walk import BatchReport
 from memory.services.conversations.lifecycle import join_conversation
-from memory.services.conversations.queue import BatchResult
 from memory.services.embedding.embed import embed_texts
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.summaries.summarize import summarize_due
 from tests.memory.episodes import NOW
 
-NOTHING_DUE = BatchResult(claimed=0, stored=0, failed=0, stopped=False)
-ONE_STORED = BatchResult(claimed=1, stored=1, failed=0, stopped=False)
+NOTHING_DUE = BatchReport(examined=0, changed=0)
+ONE_STORED = BatchReport(examined=1, changed=1)
 
 
-def summarize(now: datetime = NOW) -> BatchResult:
-    return summarize_due(now=now, limit=4)
+def summarize(now: datetime = NOW) -> BatchReport:
+    """Summarize what is due, and return the report without its figures."""
+    return replace(summarize_due(now=now, limit=4), figures={})
 
 
 def remember_summary(owner: Owner, text: str, *, conversation_id: str = "c1") -> None:

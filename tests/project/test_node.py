@@ -15,11 +15,13 @@ from tests.concurrency import PATIENCE_SECONDS, wait_until
 NODE = """
 import os, subprocess, sys, time
 from pathlib import Path
-from memory_project.node import ForkedPart, run_parts
+from memory_project.node import run_parts
+from memory_project.supervisor.forks import Fork, unblock_signals
 
 folder = Path(sys.argv[1])
 
 def note(name):
+    unblock_signals()
     child = subprocess.Popen(["sleep", "600"])
     with (folder / name).open("a") as file:
         file.write(f"{os.getpid()} {child.pid}\\n")
@@ -27,7 +29,7 @@ def note(name):
     return 0
 
 names = ("web", "worker")
-parts = [ForkedPart(name=name, run=lambda name=name: note(name), grace_seconds=5) for name in names]
+parts = [Fork(name=name, run=lambda name=name: note(name), grace_seconds=5, leads_session=True) for name in names]
 sys.exit(run_parts(parts, []))
 """
 
@@ -66,17 +68,19 @@ def test_a_part_that_dies_is_forked_again_without_leftovers_and_the_other_goes_o
 
 LISTENING = """
 import signal, socket, sys, time
-from memory_project.node import ForkedPart, run_parts
+from memory_project.node import run_parts
+from memory_project.supervisor.forks import Fork, unblock_signals
 
 listener = socket.create_server(("127.0.0.1", 0))
 
 def drain():
     signal.signal(signal.SIGTERM, lambda *_: listener.close())
+    unblock_signals()
     print(listener.getsockname()[1], flush=True)
     while True:
         time.sleep(0.1)
 
-sys.exit(run_parts([ForkedPart(name="web", run=drain, grace_seconds=15)], [listener]))
+sys.exit(run_parts([Fork(name="web", run=drain, grace_seconds=15, leads_session=True)], [listener]))
 """
 
 

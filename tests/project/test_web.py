@@ -18,7 +18,7 @@ from memory.models import Account
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.supervisor.restarts import Restarts
 from memory_project.web.channels import RequestParser, describe_error
-from memory_project.web.lanes import lane_of
+from memory_project.web.worker import lane_of
 from tests.concurrency import PATIENCE_SECONDS, wait_until, wait_until_lock_is_awaited
 from tests.web_server import Answer, WebServer, database_url, serve, until
 

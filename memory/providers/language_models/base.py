@@ -1,10 +1,11 @@
 """The protocol of language models: they return a validated answer or raise ProviderError, and report usage."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
+from django.template.loader import render_to_string
 from pydantic import BaseModel
 
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -30,12 +31,22 @@ Meter = Callable[[Usage], None]
 class Question:
     """A request. `instructions` come from this service; `material` is foreign text within the tags of a template.
 
-    `max_tokens` limits the answer including its JSON. Tokens of thinking before the answer are not included.
+    `max_tokens` limits the answer including its JSON, which takes a token a character in some scripts and must not be
+    cut off. Tokens of thinking before the answer are not included.
     """
 
     instructions: str
     material: str
     max_tokens: int
+
+    @classmethod
+    def of_use(cls, use: str, limits: Mapping[str, Any], material: Mapping[str, Any], *, max_tokens: int) -> Self:
+        """Return the request made of the two templates of a use, such as `prompts/summary_instructions.txt`."""
+        return cls(
+            instructions=render_to_string(f"prompts/{use}_instructions.txt", {**limits}).strip(),
+            material=render_to_string(f"prompts/{use}_material.txt", {**material}).strip(),
+            max_tokens=max_tokens,
+        )
 
 
 class LanguageModel(Protocol):

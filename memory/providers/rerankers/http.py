@@ -11,6 +11,7 @@ from memory.errors import ProviderReplyInvalid
 from memory.providers.connections import Deadline, keep_time, time_limit, trusted_authorities
 from memory.providers.endpoints import Endpoint, StrictReply, ask_patiently, parse_reply, read_reply, translate_status
 from memory.providers.processes import PerProcess
+from memory_project.batches import batched
 
 MAX_TEXTS_PER_REQUEST = 32
 """Texts per request: the default limit of text-embeddings-inference."""
@@ -73,8 +74,7 @@ class HttpReranker:
         self._client = PerProcess(self._open_client)
 
     def score(self, question: str, texts: Sequence[str], *, deadline: Deadline) -> list[float]:
-        starts = range(0, len(texts), MAX_TEXTS_PER_REQUEST)
-        batches = (texts[start : start + MAX_TEXTS_PER_REQUEST] for start in starts)
+        batches = batched(texts, MAX_TEXTS_PER_REQUEST)
         return [score for batch in batches for score in self._ask(question, batch, deadline)]
 
     def _open_client(self) -> httpx2.Client:

@@ -9,7 +9,6 @@ from datetime import UTC
 from functools import lru_cache
 from typing import TypeVar
 
-from django.template.loader import render_to_string
 from pydantic import BaseModel, create_model
 
 from memory.errors import ProviderError, ProviderUnavailable
@@ -128,6 +127,7 @@ def build_prompt(query: Query, context: RecallContext, wanted: tuple[str, ...]) 
         "rephrasings": MAX_REPHRASINGS,
         "rephrasing_characters": MAX_REPHRASING_CHARACTERS,
         "answer_characters": MAX_ANSWER_CHARACTERS,
+        **{name: name in wanted for name in PARTS},
     }
     now = context.now.astimezone(UTC)
     material = {
@@ -135,13 +135,7 @@ def build_prompt(query: Query, context: RecallContext, wanted: tuple[str, ...]) 
         "time": now.isoformat(timespec="minutes"),
         "weekday": now.strftime("%A"),
     }
-    return Question(
-        instructions=render_to_string(
-            "prompts/recall_instructions.txt", limits | {name: name in wanted for name in PARTS}
-        ).strip(),
-        material=render_to_string("prompts/recall_material.txt", {"question": encode_line(material)}).strip(),
-        max_tokens=ANSWER_TOKENS,
-    )
+    return Question.of_use("recall", limits, {"question": encode_line(material)}, max_tokens=ANSWER_TOKENS)
 
 
 def join_lines(text: str, *, max_characters: int) -> str:

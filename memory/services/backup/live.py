@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
+from memory_project.batches import batched
 from memory_project.redis import KEY_PATTERNS, SCAN_PAGE, SHARED_KEYS, client
 
 OWN_KEYS = "account:????????-????-????-????-????????????:*"
@@ -88,8 +89,7 @@ def is_buffer(key: str) -> bool:
 
 def read_keys(keys: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the records of these keys; those that are gone by now are left out."""
-    for start in range(0, len(keys), SCAN_PAGE):
-        page = keys[start : start + SCAN_PAGE]
+    for page in batched(keys, SCAN_PAGE):
         with client().pipeline(transaction=False) as pipe:
             for key in page:
                 pipe.type(key)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from memory.models import BulkChange, BulkChangePage
 from memory.owner import Owner
 from memory.services.bulk.actions import MAX_REFUSALS, BulkAction, BulkResult, find_action
 from memory.services.row_changes import model_named, watch_rows
+from memory_project.batches import batched
 from memory_project.staff import STAFF_ACTOR, limit_of
 
 PAGE_ROWS = 100
@@ -53,8 +53,8 @@ def request_bulk_change(
 def store_pages(change: BulkChange, row_ids: Iterable[UUID]) -> int:
     """Store the ids in pages and return their number, at most one page more than MAX_BULK_ROWS."""
     pages, total = BulkChangePage.objects, 0
-    each_page = enumerate(split_ids(row_ids, PAGE_ROWS))
-    while some := list(islice(each_page, PAGES_PER_STATEMENT)):
+    each_page = enumerate(batched(row_ids, PAGE_ROWS))
+    for some in batched(each_page, PAGES_PER_STATEMENT):
         pages.bulk_create(
             BulkChangePage(account_id=change.account_id, change_id=change.pk, number=number, row_ids=ids)
             for number, ids in some
@@ -63,12 +63,6 @@ def store_pages(change: BulkChange, row_ids: Iterable[UUID]) -> int:
         if total > MAX_BULK_ROWS:
             break
     return total
-
-
-def split_ids(row_ids: Iterable[UUID], size: int) -> Iterator[list[UUID]]:
-    following = iter(row_ids)
-    while some := list(islice(following, size)):
-        yield some
 
 
 def continue_bulk_change(account_id: UUID, change_id: UUID, *, now: datetime) -> BulkChange:

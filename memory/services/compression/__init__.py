@@ -5,5 +5,5 @@
 - `merge`: `merge_records` (level 2) and `archive_episodes` (level 3)
 
 To add a level, extend `CompressionLevel`, write a stage that takes a `Batch` and returns a
-`BatchResult`, and add it to `memory.maintenance.conversation_jobs.COMPRESSION_STAGES`.
+`BatchReport`, and add it to `memory.maintenance.conversation_jobs.COMPRESSION_STAGES`.
 """

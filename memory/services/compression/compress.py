@@ -44,12 +44,12 @@ from memory.models import (
 from memory.owner import Owner
 from memory.providers.language_models import Usage
 from memory.reasoning import ReasoningTier, is_deeper
-from memory.services.account_walk import Batch
+from memory.services.account_walk import Batch, BatchReport
+from memory.services.claims import backoff
 from memory.services.compression.batches import result_of, take_batch
 from memory.services.conversations.queue import (
     MAX_ATTEMPTS,
     MAX_ERROR_CHARACTERS,
-    BatchResult,
     ClaimOutcome,
     ClaimResult,
 )
@@ -166,9 +166,8 @@ def postpone_after_error(task: CompressionTask, error: Exception, *, now: dateti
 def postpone_records(task: CompressionTask, *, error: str, now: datetime) -> None:
     """Retry records later, all at the same time, so that they are still processed together."""
     attempts = task.rows.aggregate(most=Max("compress_attempts"))["most"] or 0
-    wait_seconds = conf.COMPRESSION_BACKOFF_SECONDS * 2 ** min(attempts, 20)
     task.rows.update(
-        compress_after=now + timedelta(seconds=min(wait_seconds, conf.COMPRESSION_BACKOFF_LIMIT_SECONDS)),
+        compress_after=now + backoff("COMPRESSION", attempts + 1),
         compress_attempts=Least(F("compress_attempts"), MAX_ATTEMPTS - 1) + 1,
         compress_error=error[:MAX_ERROR_CHARACTERS],
     )
@@ -295,13 +294,13 @@ class SlotsInput(CompressionInput):
     texts: Sequence[SlotText]
 
 
-def compress_slots(batch: Batch, *, now: datetime) -> BatchResult:
+def compress_slots(batch: Batch, *, now: datetime) -> BatchReport:
     """Bring a batch of raw records to level 1."""
     after = timedelta(hours=conf.COMPRESS_AFTER_HOURS)
     due = due_records(RAW, older_than=after, now=now)
     if batch.dry_run:
         count = sum(take_batch(batch, due, lambda rows, _share: [rows.count()]))
-        return BatchResult(claimed=count, stored=count)
+        return BatchReport(examined=count, changed=count)
     tasks = take_batch(batch, due, first_tasks)
     store = partial(store_shortened_slots, now=now)
     worker = CompressionWorker(compressor=work_compressor(), read=read_slot_inputs, store=store, now=now)

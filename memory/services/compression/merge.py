@@ -48,7 +48,7 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, shallowest
-from memory.services.account_walk import Batch
+from memory.services.account_walk import Batch, BatchReport
 from memory.services.compression.batches import result_of, take_batch
 from memory.services.compression.compress import (
     ACTOR,
@@ -65,12 +65,13 @@ from memory.services.compression.compress import (
     lock_unchanged_memories,
     lock_unchanged_records,
 )
-from memory.services.conversations.queue import BatchResult, ClaimOutcome, ClaimResult
+from memory.services.conversations.queue import ClaimOutcome, ClaimResult, report_of
 from memory.services.embedding.embed import embed_texts
 from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON, NewLink, insert_links
 from memory.services.memories.store import store_memories
 from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots
 from memory.tokens import estimate_tokens
+from memory_project.batches import batched
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class MergeSources:
     allowed: ReasoningTier
 
 
-def merge_records(batch: Batch, *, now: datetime) -> BatchResult:
+def merge_records(batch: Batch, *, now: datetime) -> BatchReport:
     """Merge due records of a batch of conversations. The counts in the result are of episodes."""
     after = timedelta(hours=conf.MERGE_AFTER_HOURS)
     due = due_records(SUMMARIZED, older_than=after, now=now)
@@ -125,7 +126,7 @@ def merge_records(batch: Batch, *, now: datetime) -> BatchResult:
         due_ids = set(of_log.order_by("number").values_list("id", flat=True)[:MAX_RECORDS])
         runs += find_adjacent_runs(account_id, log_id, due_ids)
     if batch.dry_run:
-        return BatchResult(claimed=len(runs), stored=len(runs))
+        return BatchReport(examined=len(runs), changed=len(runs))
     compressor = work_compressor()
     store = partial(store_work_episode, source=compressor.source, now=now)
     worker = CompressionWorker(compressor=compressor, read=read_merge_inputs, store=store, now=now)
@@ -151,12 +152,7 @@ def find_adjacent_runs(account_id: UUID, log_id: UUID, due: set[UUID]) -> Iterat
     known = rows.values_list("id", "goal_id", aside)[:MAX_RECORDS]
     for (_, may_merge), run in groupby(known, key=lambda row: (row[1], row[2] or row[0] in due)):
         ids = [record_id for record_id, *_ in run]
-        chunks = (
-            (ids[start : start + MAX_EPISODE_STEPS] for start in range(0, len(ids), MAX_EPISODE_STEPS))
-            if may_merge
-            else ()
-        )
-        for chunk in chunks:
+        for chunk in batched(ids, MAX_EPISODE_STEPS) if may_merge else ():
             if not due.isdisjoint(chunk):
                 yield CompressionTask(account_id=account_id, record_ids=chunk)
 
@@ -327,11 +323,11 @@ def build_work_episode(inputs: MergeInput, text: str, *, goal_id: UUID | None, s
     )
 
 
-def archive_episodes(batch: Batch, *, now: datetime) -> BatchResult:
+def archive_episodes(batch: Batch, *, now: datetime) -> BatchReport:
     """Reduce a batch of due merged episodes to level 3."""
     page = batch.page_of(due_episodes(now))
     if batch.dry_run:
-        return BatchResult(claimed=len(page.rows), stored=len(page.rows), cursor=page.cursor)
+        return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
     results = []
     for episode in page.rows:
         try:
@@ -344,7 +340,7 @@ def archive_episodes(batch: Batch, *, now: datetime) -> BatchResult:
             outcome = ClaimOutcome.OUTDATED if figures is None else ClaimOutcome.STORED
             results.append(ClaimResult(outcome=outcome, figures=figures or {}))
         batch.renew()
-    return BatchResult.of(results, cursor=page.cursor)
+    return report_of(results, cursor=page.cursor)
 
 
 def due_episodes(now: datetime) -> QuerySet[WorkEpisode]:

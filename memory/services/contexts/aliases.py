@@ -19,7 +19,8 @@ from memory.services.memories.links import DUPLICATE_OF
 
 def list_aliases(owner: Owner, entries: QuerySet[ContextEntry]) -> list[str]:
     """Return the keys of entries that were merged into these. Three statements at most."""
-    kept = entries.filter(id__in=merges_of(owner).values("target_id")).values_list("id", flat=True)
+    merges = Link.objects.filter(account_id=owner.account_id, type=DUPLICATE_OF)
+    kept = entries.filter(id__in=merges.values("target_id")).values_list("id", flat=True)
     absorbed = find_absorbed(owner.account_id, list(kept))
     merged = ContextEntry.objects.filter(account_id=owner.account_id, id__in=absorbed, archived=True)
     return list(merged.exclude(key="").values_list("key", flat=True))
@@ -36,7 +37,3 @@ def remove_alias(owner: Owner, context_id: UUID, key: str, *, now: datetime) -> 
         erase_traces_of_deleted(owner, ids)
         log_writes(owner, [(context.id, entry_id) for entry_id in ids], action=Action.ARCHIVE, now=now)
         record_audit(owner, operation=Action.ARCHIVE.value, memory_type="semantic", affected_ids=ids)
-
-
-def merges_of(owner: Owner) -> QuerySet[Link]:
-    return Link.objects.filter(account_id=owner.account_id, type=DUPLICATE_OF)

@@ -8,7 +8,7 @@ completely or not at all, in the order of the file.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import groupby
 from uuid import UUID
 
 from django.db import transaction
@@ -33,6 +33,7 @@ from memory.services.conversations.lifecycle import (
 from memory.services.embedding.embed import EmbeddedTexts, EmbeddingBudget
 from memory.services.summaries.store import LOG, SOURCE_OF_IMPORTS, EpisodeDraft, adopt_episode, store_copies
 from memory.services.turns import TurnDraft, append_turns
+from memory_project.batches import batched
 
 ACTOR = "command:import_conversations"
 BATCH_CONVERSATIONS = 50
@@ -271,7 +272,7 @@ def split_by_writer(owner: Owner, drafted: DraftedConversation) -> Iterator[tupl
     messages = zip(conversation.messages, drafted.turns, strict=True)
     for writer, pairs in groupby(messages, key=lambda pair: message_owner(owner, conversation, pair[0])):
         drafts = (draft for _, draft in pairs)
-        while batch := list(islice(drafts, TURN_BATCH)):
+        for batch in batched(drafts, TURN_BATCH):
             yield writer, batch
 
 

@@ -13,13 +13,13 @@ External failures (a model that is down, a refused key, a database that is away)
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from itertools import accumulate, takewhile
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from django.db import transaction
@@ -31,7 +31,8 @@ from memory.errors import ProviderError, ProviderRefused
 from memory.models import Conversation, Turn
 from memory.owner import Owner
 from memory.providers.summaries import Message
-from memory.services.claims import lock_due_rows
+from memory.services.account_walk import BatchReport
+from memory.services.claims import backoff, lock_due_rows
 from memory.services.embedding.embed import may_be_about_a_text
 from memory.services.operations.usage import TokenBudget, accounts_over_budget
 from memory.services.turns import visible_turns
@@ -101,9 +102,7 @@ class ConversationQueue:
         return int(getattr(conf, f"{self.settings_prefix}_{name}"))
 
     def backoff(self, attempts: int) -> timedelta:
-        """Return the wait after a number of attempts: the base, doubled with each attempt, up to the limit."""
-        wait_seconds = self.setting("BACKOFF_SECONDS") * 2 ** min(attempts - 1, 20)
-        return timedelta(seconds=min(wait_seconds, self.setting("BACKOFF_LIMIT_SECONDS")))
+        return backoff(self.settings_prefix, attempts)
 
     def due_rows(self, now: datetime) -> QuerySet[Conversation]:
         """Return the rows of all accounts that are due and not under lease."""
@@ -278,22 +277,18 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimWorker(Generic[W, R]):
-    """The steps of processing claims, apart from storing. `compute` must not use the database."""
+    """The steps of processing claims. `compute` must not use the database, and `store` must not raise."""
 
     read: Callable[[Claim], W]
     compute: Callable[[W], R]
+    store: "Callable[[W, Future[R]], ClaimResult]"
     now: datetime
     renew: Callable[[], None] = lambda: None
     """Renews the job's lease. Raises if another worker has taken the job over."""
 
-    def process_claims(
-        self, claims: Sequence[Claim], *, threads: int, results: list[ClaimResult]
-    ) -> "Generator[tuple[W, Future[R]]]":
-        """Yield the work of each claim as soon as it is computed, renewing the leases of the outstanding ones.
-
-        The caller stores it, which must not raise, and adds the result to `results`. The results of claims that cannot
-        be read are added here. Close the generator, or it may leave threads behind.
-        """
+    def process_claims(self, claims: Sequence[Claim], *, threads: int) -> BatchReport:
+        """Store the work of each claim as soon as it is computed, renewing the leases of the outstanding ones."""
+        results: list[ClaimResult] = []
         with ThreadPoolExecutor(max(threads, 1)) as pool:
             outstanding: dict[Future[R], W] = {}
             for claim in claims:
@@ -307,10 +302,11 @@ class ClaimWorker(Generic[W, R]):
             while outstanding:
                 done, _ = wait(outstanding, timeout=lease.total_seconds() / 3, return_when=FIRST_COMPLETED)
                 for computation in done:
-                    yield outstanding.pop(computation), computation
+                    results.append(self.store(outstanding.pop(computation), computation))
                     renew_claims(outstanding)
                 renew_claims(outstanding)
                 self.renew()
+        return report_of(results)
 
 
 def renew_claims(outstanding: "dict[Future[R], W]") -> None:
@@ -319,33 +315,18 @@ def renew_claims(outstanding: "dict[Future[R], W]") -> None:
         works[computation] = replace(work, claim=renew_claim(work.claim))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchResult:
-    """The result of a batch; on a dry run, `stored` is what would have been stored.
-
-    `stopped` says that the model is down and further claims are of no use. `cursor` is where the next batch begins, for
-    queues in batches; empty after the last one.
-    """
-
-    claimed: int
-    stored: int
-    failed: int = 0
-    stopped: bool = False
-    cursor: str = ""
-    figures: Mapping[str, int] = field(default_factory=dict, compare=False)
-
-    @classmethod
-    def of(cls, results: Sequence[ClaimResult], *, cursor: str = "") -> Self:
-        outcomes = [each.outcome for each in results]
-        stored, unanswered = outcomes.count(ClaimOutcome.STORED), outcomes.count(ClaimOutcome.UNANSWERED)
-        return cls(
-            claimed=len(results),
-            stored=stored,
-            failed=unanswered + outcomes.count(ClaimOutcome.FAILED),
-            stopped=bool(unanswered) and not stored,
-            cursor=cursor,
-            figures=sum((Counter(each.figures) for each in results), Counter()),
-        )
+def report_of(results: Sequence[ClaimResult], *, cursor: str = "") -> BatchReport:
+    """Return the report of a batch of claims. It stopped if the model gave no answer and nothing was stored."""
+    outcomes = [each.outcome for each in results]
+    stored, unanswered = outcomes.count(ClaimOutcome.STORED), outcomes.count(ClaimOutcome.UNANSWERED)
+    return BatchReport(
+        examined=len(results),
+        changed=stored,
+        failed=unanswered + outcomes.count(ClaimOutcome.FAILED),
+        stopped=bool(unanswered) and not stored,
+        cursor=cursor,
+        figures=sum((Counter(each.figures) for each in results), Counter()),
+    )
 
 
 def turns_between(claim: Claim, start: int, stop: int) -> QuerySet[Turn]:

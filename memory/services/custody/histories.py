@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 
 from memory.models.statements import fetch_rows
 from memory.services.custody.naming import ERASED, Naming
+from memory_project.batches import batched
 
 SCANNED_ENTRIES = 5_000
 CHUNK = 500
@@ -60,7 +61,7 @@ def erase_histories_of_table(table: str, row_ids: Iterable[UUID | int]) -> int:
 def erase_in(entries: Any, row_ids: Iterable[UUID | int]) -> int:
     """Erase the texts of those of the entries that are about these rows, and return their number."""
     ids, erased = [str(each) for each in row_ids], 0
-    for some in (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK)):
+    for some in batched(ids, CHUNK):
         erased += erase_texts(entries.filter(object_id__in=some).exclude(object_repr=ERASED))
     return erased
 

@@ -1,6 +1,11 @@
-"""Erasing what has an id: a fact, episodes, a context, an agent with what is its alone."""
+"""Erasing what has an id: a fact, episodes, a context, an agent with what is its alone.
+
+Previews say what erasing a memory or a conversation would erase.
+"""
 
 from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from memory.audit import record_audit
-from memory.errors import Forbidden, NotFound
+from memory.errors import Forbidden, NotFound, Unprocessable, require_found
 from memory.kinds import Audience, Kind, kinds_seen_by
 from memory.models import (
     Agent,
@@ -29,8 +34,10 @@ from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import find_agent, insert_agent
 from memory.services.contexts.manage import delete_context, lock_managed_context
+from memory.services.conversations.lifecycle import find_conversation
+from memory.services.custody.conversations import held_memories, strategies_of
 from memory.services.custody.histories import erase_histories_of
-from memory.services.custody.memories import erase_derived
+from memory.services.custody.memories import erase_derived, find_derived
 from memory.services.entities.resolve import holds_memory
 from memory.services.facts.reopen import find_superseded_ids
 from memory.services.facts.store import find_fact
@@ -45,6 +52,9 @@ MCP set it, to the id of the first of these facts."""
 BATCH_ROWS = 500
 """Memories that are erased in one transaction."""
 PATTERN_CHARACTERS = str.maketrans({each: f"\\{each}" for each in "\\*?[]"})
+MAX_PREVIEWED = 20_000
+"""Memories of a conversation that are looked at together."""
+MAX_NAMED = 100
 
 
 def erase_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions, now: datetime) -> Counter[str]:
@@ -145,3 +155,42 @@ def erase_agent(owner: Owner, agent_id: str, *, now: datetime) -> Counter[str]:
     # this process would think that the agent exists
     insert_agent.cache_clear()
     return +counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasurePreview:
+    """Numbers of memories by kind: those that are deleted as such, and those that go with them as derived from them.
+
+    `derived_ids` are the first MAX_NAMED derived ones that the owner sees.
+    """
+
+    counts: Counter[str]
+    derived: Counter[str]
+    derived_ids: list[UUID]
+
+
+def preview_memory(owner: Owner, memory_id: UUID) -> ErasurePreview:
+    """Say what goes when a memory is erased, of whatever kind. Raises NotFound."""
+    rows = Memory.objects.visible_to(owner).filter(id=memory_id)
+    return preview_rows(owner, [require_found(rows.values_list("id", flat=True).first(), "memory")])
+
+
+def preview_conversation(owner: Owner, conversation_id: str) -> ErasurePreview:
+    """Say what goes when a conversation is erased. Raises NotFound, and Unprocessable for one that is too large."""
+    conversation = find_conversation(owner, conversation_id)
+    held = held_memories(owner.account_id, conversation_id).order_by("id").values_list("id", flat=True)
+    ids = list(held[: MAX_PREVIEWED + 1])
+    if len(ids) > MAX_PREVIEWED:
+        raise Unprocessable(f"a conversation of more than {MAX_PREVIEWED:,} memories has no preview")
+    return preview_rows(owner, [*ids, *strategies_of(conversation)])
+
+
+def preview_rows(owner: Owner, memory_ids: Collection[UUID]) -> ErasurePreview:
+    derived_ids = find_derived(owner.account_id, memory_ids) - set(memory_ids)
+    rows = Memory.objects.filter(account_id=owner.account_id)
+    seen = Memory.objects.visible_to(owner).filter(id__in=derived_ids).order_by("id")
+    return ErasurePreview(
+        counts=Counter(rows.filter(id__in=memory_ids).order_by().values_list("kind", flat=True)),
+        derived=Counter(rows.filter(id__in=derived_ids).order_by().values_list("kind", flat=True)),
+        derived_ids=list(seen.values_list("id", flat=True)[:MAX_NAMED]),
+    )

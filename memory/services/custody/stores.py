@@ -1,8 +1,8 @@
-"""The registry of stores: for each table and each kind of key in Redis, what erasing a user does to it.
+"""The registry of stores: for each table, what erasing a user does to it.
 
 What can be derived from the models is: a column `user_id` says whose rows are, a reference to a memory that cascades
 says which rows go with a memory, and the types of columns say which may hold texts. For the rest, a table with texts
-has a rule in RULES, and a key of Redis one in KEY_RULES.
+has a rule in RULES. What becomes of other tables and of the keys of Redis is said in the test of this module.
 """
 
 from enum import Enum
@@ -71,41 +71,8 @@ RULES: dict[str, StoreRule] = {
 }
 """Rules of tables by name. Rows that go with a memory need none: theirs is StoreRule.MEMORY."""
 
-STAFF_TABLES = ("auth_group", "auth_permission", "auth_group_permissions", "auth_user", "auth_user_groups")
-OTHER_TABLES: dict[str, str] = {
-    "django_admin_log": "a step of its own erases the names of rows and the reasons in it",
-    "memory_audit_late": "holds nothing when a transaction ends: its trigger moves each entry into the audit log",
-    "django_session": "holds who of the staff is logged in, and the account that was chosen",
-    "django_content_type": "holds names of models",
-    "django_migrations": "holds names of migrations",
-    "otp_totp_totpdevice": "holds devices of staff",
-    **dict.fromkeys((*STAFF_TABLES, "auth_user_user_permissions"), "holds staff and their rights"),
-}
-"""What erasing a user does to tables that have no model of ours, and are no partitions."""
-
 WHOLE_IF_NAMED = {"memory_pools": "pool_id", "workflow_runs": "workflow_run_id", "persistent_contexts": "name"}
 """Columns by which a row belongs to a user as a whole, where they name the user, by table."""
-
-KEY_RULES: dict[str, str] = {
-    "written": "a position in PostgreSQL's log; it expires",
-    "working_memory": "fields that name the user are deleted; the key goes with its conversation",
-    "ledger": "items that name the user are evicted; the key goes with its conversation",
-    "session": "keys of the user are deleted; in sessions of others, what names the user",
-    "agent": "values that name the user are deleted, and so are their names",
-    "once": "holds digits and times, and expires with the answers that are kept",
-    "running": "holds a random word, while a request runs",
-    "value": "values that name the user are deleted",
-    "ledger_journal": "becomes rows of `injections`, which are erased",
-    "ledger_epoch": "holds no texts",
-    "ledger_restored": "holds keys of ledgers, until they are restored",
-    "ledger_flushed": "holds no texts",
-    "access_log": "holds ids of contexts, entries and agents",
-    "access_lost": "holds ids of contexts",
-    "audit_reads": "becomes rows of `memory_audit_log`, which are erased",
-    "health_probe": "holds no texts",
-    "refused_audit_reads": "lines that name the user are deleted",
-}
-"""What erasing a user does to the keys of Redis, by the names in `memory_project.redis`."""
 
 NOT_SEARCHED = frozenset(
     {

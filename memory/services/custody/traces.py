@@ -20,6 +20,7 @@ from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.audit import write_waiting_reads
 from memory.services.custody.histories import erase_histories_of
+from memory_project.batches import batched
 from memory_project.redis import ConversationRef
 
 LEDGER_KEYS = 1_000
@@ -104,7 +105,7 @@ def evict_from_ledgers(owner: Owner, kinds: dict[UUID, str]) -> None:
     """
     flush_everything()
     keys = [f"{kind}:{memory_id}" for memory_id, kind in kinds.items()]
-    for some in (keys[start : start + LEDGER_KEYS] for start in range(0, len(keys), LEDGER_KEYS)):
+    for some in batched(keys, LEDGER_KEYS):
         rows = Injection.objects.in_account(owner.account_id).filter(item_key__in=some)
         for conversation_id, key in set(rows.values_list("conversation_id", "item_key")):
             ledger.evict(ConversationRef(account_id=owner.account_id, conversation_id=conversation_id), key)

@@ -36,6 +36,7 @@ from memory.services.embedding.serving import (
     use_model,
     warm_model,
 )
+from memory_project.batches import batched
 from memory_project.measures import ANSWERED, EMBEDDED_TEXTS, EMBEDDING_CACHE, EMBEDDING_REQUESTS, FAILED, HIT, MISS
 from memory_project.tracing import span
 
@@ -235,12 +236,10 @@ class EmbeddingBudget:
         vectors: dict[str, Embedding] = {}
         passages: dict[str, Sequence[PassageVector]] = {}
         width, error, model = 0, "", serving_model()
-        wanted = list(dict.fromkeys(texts))
-        for start in range(0, len(wanted), MAX_TEXTS_PER_CALL):
+        for batch in batched(dict.fromkeys(texts), MAX_TEXTS_PER_CALL):
             if self.left_seconds <= 0:
                 break
             started = monotonic()
-            batch = wanted[start : start + MAX_TEXTS_PER_CALL]
             some = embed_texts(batch, deadline_seconds=self.left_seconds, model=model)
             self.left_seconds -= monotonic() - started
             vectors |= some.vectors

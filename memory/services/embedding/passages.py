@@ -1,7 +1,6 @@
 """Passages of memories that were stored before passages had vectors. Later ones get them with their own vector."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -10,20 +9,12 @@ from memory import conf
 from memory.models import Memory, Vector
 from memory.models.writer import insert_passages
 from memory.providers.passages import MAX_PASSAGE_TOKENS
+from memory.services.account_walk import BatchReport
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.embedding.serving import serving_model
 
 DEADLINE_SHARE = 0.25
 """Share of the lease that one text may take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedPassages:
-    """Numbers of memories that got passages and that failed. `stopped`: the embedder is down."""
-
-    stored: int
-    failed: int
-    stopped: bool
 
 
 def long_memories() -> QuerySet[Memory]:
@@ -43,18 +34,21 @@ def without_passages(rows: Sequence[Memory]) -> QuerySet[Memory]:
     return found.filter(account_id=rows[0].account_id, id__in=[row.id for row in rows], embed_after=None)
 
 
-def add_passages(rows: Sequence[Memory], *, renew: Callable[[], None]) -> AddedPassages:
-    """Embed and store the passages of memories, one after the other. The vectors of whole texts stay as they are."""
+def add_passages(rows: Sequence[Memory], *, renew: Callable[[], None]) -> BatchReport:
+    """Embed and store the passages of memories, one after the other, and stop when the embedder is down.
+
+    The vectors of whole texts stay as they are.
+    """
     stored = failed = 0
     for row in rows:
         embedded = embed_texts([row.text], deadline_seconds=conf.EMBED_LEASE_SECONDS * DEADLINE_SHARE)
         renew()
         if embedded.error and not (embedded.is_slow or embedded.is_divisible):
-            return AddedPassages(stored=stored, failed=failed + 1, stopped=True)
+            return BatchReport(examined=len(rows), changed=stored, failed=failed + 1, stopped=True)
         is_stored = row.text in embedded.passages and store_passages(row, embedded)
         stored += is_stored
         failed += not is_stored
-    return AddedPassages(stored=stored, failed=failed, stopped=False)
+    return BatchReport(examined=len(rows), changed=stored, failed=failed)
 
 
 def store_passages(row: Memory, embedded: EmbeddedTexts) -> bool:

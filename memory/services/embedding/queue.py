@@ -25,7 +25,7 @@ from memory.models.writer import insert_passages, insert_vectors
 from memory.providers.connections import Deadline
 from memory.providers.language_models import Usage
 from memory.services.account_walk import group_by_account
-from memory.services.claims import has_due_rows, lock_due_rows
+from memory.services.claims import backoff, has_due_rows, lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.embedding.serving import EmbeddingModel
 from memory.services.operations.usage import TokenBudget, accounts_over_budget, keep_usage
@@ -270,19 +270,14 @@ def insert_embedded(account_id: UUID, rows: Sequence[Memory], embedded: Embedded
     return stored
 
 
-def backoff(attempts: int) -> timedelta:
-    """Return the wait after a number of attempts: the base, doubled with each attempt, up to the limit."""
-    wait_seconds = conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20)
-    return timedelta(seconds=min(wait_seconds, conf.EMBED_BACKOFF_LIMIT_SECONDS))
-
-
 def postpone_failed_rows(rows: Sequence[Memory], *, error: str, now: datetime) -> None:
     """Make rows due later (`backoff`). Rows claimed by others stay."""
     by_attempts: dict[int, list[Memory]] = {}
     for row in rows:
         by_attempts.setdefault(row.embed_attempts, []).append(row)
     for attempts, failed in by_attempts.items():
-        update_leased_rows(failed, {"embed_after": now + backoff(attempts), "embed_error": error or "not_embeddable"})
+        due_at = now + backoff("EMBED", attempts)
+        update_leased_rows(failed, {"embed_after": due_at, "embed_error": error or "not_embeddable"})
 
 
 def update_leased_rows(rows: Sequence[Memory], columns: Mapping[str, Any]) -> None:

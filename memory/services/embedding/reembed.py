@@ -20,7 +20,7 @@ from memory.errors import Conflict, ProviderError
 from memory.models import Memory, ReembedEntry, ServingModelState, Vector
 from memory.models.embedding_state import STATE_ID
 from memory.services.account_walk import group_by_account, read_account_page
-from memory.services.claims import has_due_rows, take_shares
+from memory.services.claims import backoff, has_due_rows, take_shares
 from memory.services.embedding.account_indexes import carry_out, find_index_changes
 from memory.services.embedding.change import (
     PROBE_SECONDS,
@@ -37,7 +37,6 @@ from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.embedding.queue import (
     MAX_REFUSALS,
     ClaimProgress,
-    backoff,
     embed_pending,
     embed_portions,
     insert_embedded,
@@ -213,7 +212,8 @@ def store_next_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
 def queue_failed(rows: Sequence[Memory], *, now: datetime) -> None:
     """Have memories that failed tried again before the switch."""
     entries = [
-        ReembedEntry(account_id=row.account_id, memory_id=row.id, attempts=1, due_at=now + backoff(1)) for row in rows
+        ReembedEntry(account_id=row.account_id, memory_id=row.id, attempts=1, due_at=now + backoff("EMBED", 1))
+        for row in rows
     ]
     ReembedEntry.objects.bulk_create(entries, ignore_conflicts=True)
 
@@ -278,7 +278,7 @@ def embed_queued(step: ChangeStep, entries: Sequence[ReembedEntry]) -> EmbeddedM
     for row in embedded.failed:
         tried = attempts[row.id] + 1
         entry = ReembedEntry.objects.filter(account_id=row.account_id, memory_id=row.id)
-        entry.update(attempts=tried, due_at=step.now + backoff(tried))
+        entry.update(attempts=tried, due_at=step.now + backoff("EMBED", tried))
     return embedded
 
 

@@ -15,9 +15,9 @@ later, which confirms what is known by then. What keeps failing is parked (`conv
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID
@@ -36,11 +36,11 @@ from memory.owner import Owner
 from memory.providers.digests import cut_message, how_many_fit
 from memory.providers.language_models import Usage
 from memory.scoring import PROBABLE_REPLACEMENT
+from memory.services.account_walk import BatchReport
 from memory.services.conversations.lifecycle import lock_visible_conversation
 from memory.services.conversations.queue import (
     EXTRACTION,
     TURN_OVERHEAD_TOKENS,
-    BatchResult,
     Claim,
     ClaimOutcome,
     ClaimResult,
@@ -115,7 +115,7 @@ def request_extraction(owner: Owner, conversation_id: str, *, now: datetime) -> 
 
 def extract_due(
     *, now: datetime, limit: int, account_id: UUID | None = None, renew: Callable[[], None] = lambda: None
-) -> BatchResult:
+) -> BatchReport:
     """Extract from the next turns of each due conversation, at most `limit` of them, oldest first.
 
     Safe to be killed anywhere and to run in several workers. A failed conversation stays queued and delays no other
@@ -125,18 +125,14 @@ def extract_due(
     worker: ClaimWorker[ExtractionWork, list[Extraction]] = ClaimWorker(
         read=read_extraction_work,
         compute=lambda work: extract_from_work(work, extractor),
+        store=partial(store_extraction_result, now=now),
         now=now,
         renew=renew,
     )
     claims = claim_conversations(
         EXTRACTION, now=now, limit=limit, account_id=account_id, target_of=lambda row: row.turn_count
     )
-    results: list[ClaimResult] = []
-    threads = len(claims) if extractor.is_remote else 1
-    with closing(worker.process_claims(claims, threads=threads, results=results)) as computed:
-        for work, extracting in computed:
-            results.append(store_extraction_result(work, extracting, now=now))
-    return BatchResult.of(results)
+    return worker.process_claims(claims, threads=len(claims) if extractor.is_remote else 1)
 
 
 def read_extraction_work(claim: Claim) -> ExtractionWork:

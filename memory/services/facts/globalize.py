@@ -27,7 +27,7 @@ from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import owner_of_row
 from memory.services.facts.learn import FactDraft, LearnedFact, identity_of_fact, is_hidden_fact, store_fact_drafts
-from memory.services.facts.lock import lock_fact, lock_facts, refuse_inactive
+from memory.services.facts.lock import lock_facts, refuse_inactive
 from memory.services.facts.store import links_from_facts, lock_for_reference, next_belief_at
 from memory.services.facts.supersede import live_entities_of_facts
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, NewLink, insert_links
@@ -152,7 +152,7 @@ def globalize_fact(
     `_global` already.
     """
     with transaction.atomic():
-        fact = lock_fact(owner, fact_id, now=now)
+        [fact] = lock_facts(owner, [fact_id], now=now)
         refuse_inactive(fact)
         if fact.channel == GLOBAL_CHANNEL:
             raise Conflict("the fact is in _global already")

@@ -19,13 +19,6 @@ from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.store import find_facts_by_id, lock_for_change
 
 
-def lock_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime) -> Fact:
-    """Lock one fact as `lock_facts` does. Raises StaleVersion as well."""
-    fact = lock_facts(owner, [fact_id], now=now)[0]
-    check_version(fact.version, frozenset({expected}) if isinstance(expected, int) else expected)
-    return fact
-
-
 def lock_fact_with_copies(
     owner: Owner,
     fact_id: UUID,
@@ -34,7 +27,10 @@ def lock_fact_with_copies(
     expected: ExpectedVersions | int = None,
     now: datetime,
 ) -> tuple[Fact, list[Fact]]:
-    """Lock one fact as `lock_fact` does, its copies, and others. Returns it with those of the copies that follow it."""
+    """Lock one fact as `lock_facts` does, its copies, and others. Returns it with those of the copies that follow it.
+
+    Raises StaleVersion as well.
+    """
     copy_ids = find_copy_ids(owner.account_id, [fact_id])
     [fact] = lock_facts(owner, [fact_id], alone={*copy_ids, *also}, now=now)
     check_version(fact.version, frozenset({expected}) if isinstance(expected, int) else expected)

@@ -7,7 +7,6 @@ lifecycles of its kind update what depends on it (`KindSpec.lifecycles`).
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +24,7 @@ from memory.services.embedding.serving import serving_model
 from memory.services.memories.lifecycle import Lifecycle, Operation, open_lifecycles
 from memory.services.memories.store import audit_memories, derive_from_text, gives_orders, keeps_secret_mark
 from memory.services.replacements import relink_replaced_statements
+from memory_project.batches import batched
 
 CORRECTABLE = frozenset(
     {"text", "user_id", "channel", "event_time", "expires_at", "salience", "trust", "source", "metadata"}
@@ -254,7 +254,5 @@ def lock_memories(owner: Owner, memory_ids: Sequence[UUID]) -> list[Memory]:
 
 
 def chunk_ids(memory_ids: Iterable[UUID]) -> Iterator[list[UUID]]:
-    """Yield the ids in lists of ROWS_PER_TRANSACTION."""
-    following = iter(memory_ids)
-    while some := list(islice(following, ROWS_PER_TRANSACTION)):
-        yield some
+    """Return the ids in lists of ROWS_PER_TRANSACTION."""
+    return batched(memory_ids, ROWS_PER_TRANSACTION)

@@ -145,7 +145,8 @@ def store_memories(
     vectors = VectorsByModel(NewVectors)
     quarantine_instructions(owner, rows)
     if owner.marks_secrets:
-        mark_secrets(rows)
+        for row in rows:
+            row.has_secret = holds_secret(row.text)
     if owner.masks_secrets:
         own = mask_rows(rows, own)
     for row in rows:
@@ -185,12 +186,6 @@ def quarantine_instructions(owner: Owner, rows: Sequence[MemoryRow]) -> None:
 def gives_orders(row: MemoryRow, text: str) -> bool:
     is_summary = spec_of(row.kind).prompt_quote == "summary"
     return row.kind != Kind.GOAL and gives_instructions(text, is_summary=is_summary)
-
-
-def mark_secrets(rows: Iterable[MemoryRow]) -> None:
-    """Mark those of the rows whose texts hold what looks like a secret."""
-    for row in rows:
-        row.has_secret = holds_secret(row.text)
 
 
 def keeps_secret_mark(owner: Owner, row: MemoryRow, text: str) -> bool:

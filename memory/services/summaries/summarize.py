@@ -9,9 +9,9 @@ claims. A summary that is deleted or quarantined is made again.
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -34,10 +34,10 @@ from memory.providers.digests import (
 )
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
+from memory.services.account_walk import BatchReport
 from memory.services.conversations.lifecycle import lock_visible_conversation, plan_summary, read_continuations
 from memory.services.conversations.queue import (
     SUMMARIES,
-    BatchResult,
     Claim,
     ClaimOutcome,
     ClaimResult,
@@ -141,7 +141,7 @@ def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory |
 
 def summarize_due(
     *, now: datetime, limit: int, account_id: UUID | None = None, renew: Callable[[], None] = lambda: None
-) -> BatchResult:
+) -> BatchReport:
     """Summarize the next turns of each due conversation, at most `limit` of them, oldest first.
 
     Safe to be killed anywhere and to run in several workers. A failed conversation stays queued and delays no other
@@ -151,16 +151,12 @@ def summarize_due(
     worker: ClaimWorker[SummaryWork, Digest | None] = ClaimWorker(
         read=read_summary_work,
         compute=lambda work: digest_work(work, digester),
+        store=partial(store_summary_result, now=now),
         now=now,
         renew=renew,
     )
     claims = claim_conversations(SUMMARIES, now=now, limit=limit, account_id=account_id, target_of=summary_target)
-    results: list[ClaimResult] = []
-    threads = len(claims) if digester.is_remote else 1
-    with closing(worker.process_claims(claims, threads=threads, results=results)) as computed:
-        for work, digesting in computed:
-            results.append(store_summary_result(work, digesting, now=now))
-    return BatchResult.of(results)
+    return worker.process_claims(claims, threads=len(claims) if digester.is_remote else 1)
 
 
 def summary_target(conversation: Conversation) -> int:

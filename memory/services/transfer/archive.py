@@ -113,10 +113,6 @@ class Archive:
     def version(self) -> int:
         return int(self.manifest["version"])
 
-    @property
-    def has_vectors(self) -> bool:
-        return "memory_vectors.jsonl" in self.manifest["files"]
-
     def has_id(self, row_id: UUID) -> bool:
         return any(row_id in ids for ids in self.ids.values())
 

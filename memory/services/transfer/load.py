@@ -45,6 +45,7 @@ from memory.services.transfer.store import (
     set_late_references,
     store_rows,
 )
+from memory_project.batches import batched
 from memory_project.postgresql.constraints import broken_constraint
 
 BATCH_ROWS = 500
@@ -104,8 +105,7 @@ def load_archive(
     """
     began = monotonic()
     with open_archive(source, now=now, advance=lambda: report({})) as archive:
-        users = iter(sorted(archive.user_ids))
-        while page := list(islice(users, CHECKED_USERS)):
+        for page in batched(sorted(archive.user_ids), CHECKED_USERS):
             refuse_erased(transfer.account_id, page)
         if transfer.dry_run:
             transfer.counts = archive.counts

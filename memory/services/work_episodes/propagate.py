@@ -45,6 +45,7 @@ from memory.services.memories.correct import chunk_ids, erase_memories
 from memory.services.memories.lifecycle import Lifecycle, Operation, lock_conversations
 from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON
 from memory.services.memories.store import TextUpdate, update_texts
+from memory_project.batches import batched
 
 WORK_KINDS = kinds_where(lambda spec: spec.is_compressed)
 """Kinds that hold structured turns, at one level of compression or another."""
@@ -201,8 +202,7 @@ def remove_mentions(owner: Owner, memory_ids: Collection[UUID], *, now: datetime
 def update_mentions(owner: Owner, memory_ids: Collection[UUID], *, are_gone: bool = False, now: datetime) -> None:
     """Update the names of these, which are locked, in all episodes that mention them."""
     mentions = find_mentioning_episodes(owner, memory_ids)
-    for start in range(0, len(mentions), EPISODE_BATCH):
-        batch = mentions[start : start + EPISODE_BATCH]
+    for batch in batched(mentions, EPISODE_BATCH):
         update_mentions_in_batch(owner, batch, memory_ids, are_gone=are_gone, now=now)
 
 

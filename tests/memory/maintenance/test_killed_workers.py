@@ -15,7 +15,7 @@ from django.db import connection
 
 from memory import conf
 from memory.audit import build_audit_entry, write_audit_entry
-from memory.maintenance import JOBS, Batch, heartbeat
+from memory.maintenance import JOBS, Batch, runner
 from memory.maintenance.runner import run_at_once, run_waiting
 from memory.models import Account, AuditEntry, JobRun
 from memory.owner import Owner
@@ -93,7 +93,7 @@ def test_a_worker_that_finishes_nothing_for_too_long_loses_its_lease(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "JOB_LEASE_SECONDS", 0.6)
-    monkeypatch.setattr(heartbeat, "MAX_SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(runner, "MAX_SILENCE_SECONDS", 0.5)
     make_agents(account, "a")
     run = queue_run()
 

@@ -16,9 +16,8 @@ from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import QueryAnalysis, ScoringContext, Term
 from memory.retrieval.queries import TimeWindow
-from memory.retrieval.ranking.places import SESSION_GAP
 from memory.retrieval.ranking.signals import MAX_LENGTH_TOKENS, SIGNALS
-from memory.retrieval.ranking.table import make_table
+from memory.retrieval.ranking.table import SESSION_GAP, make_table
 from memory.retrieval.ranking.turns import turn_features
 from tests.memory.candidates import asking, found
 from tests.memory.episodes import NOW

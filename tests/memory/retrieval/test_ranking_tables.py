@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.ranking.places import REACH, SESSION_GAP
-from memory.retrieval.ranking.table import Table, make_table
+from memory.retrieval.ranking.table import REACH, SESSION_GAP, Table, make_table
 from tests.memory.candidates import asking, found
 from tests.memory.episodes import NOW
 from tests.properties import examples

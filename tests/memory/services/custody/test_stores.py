@@ -4,8 +4,41 @@ import pytest
 from django.db import connection
 
 from memory.services.custody.sealed import SEALED, sealed_columns
-from memory.services.custody.stores import KEY_RULES, OTHER_TABLES, RULES, rule_of, tables
+from memory.services.custody.stores import RULES, rule_of, tables
 from memory_project.redis import KEY_PATTERNS, SHARED_KEYS
+
+STAFF_TABLES = ("auth_group", "auth_permission", "auth_group_permissions", "auth_user", "auth_user_groups")
+OTHER_TABLES: dict[str, str] = {
+    "django_admin_log": "a step of its own erases the names of rows and the reasons in it",
+    "memory_audit_late": "holds nothing when a transaction ends: its trigger moves each entry into the audit log",
+    "django_session": "holds who of the staff is logged in, and the account that was chosen",
+    "django_content_type": "holds names of models",
+    "django_migrations": "holds names of migrations",
+    "otp_totp_totpdevice": "holds devices of staff",
+    **dict.fromkeys((*STAFF_TABLES, "auth_user_user_permissions"), "holds staff and their rights"),
+}
+"""What erasing a user does to tables that have no model of ours, and are no partitions."""
+
+KEY_RULES: dict[str, str] = {
+    "written": "a position in PostgreSQL's log; it expires",
+    "working_memory": "fields that name the user are deleted; the key goes with its conversation",
+    "ledger": "items that name the user are evicted; the key goes with its conversation",
+    "session": "keys of the user are deleted; in sessions of others, what names the user",
+    "agent": "values that name the user are deleted, and so are their names",
+    "once": "holds digits and times, and expires with the answers that are kept",
+    "running": "holds a random word, while a request runs",
+    "value": "values that name the user are deleted",
+    "ledger_journal": "becomes rows of `injections`, which are erased",
+    "ledger_epoch": "holds no texts",
+    "ledger_restored": "holds keys of ledgers, until they are restored",
+    "ledger_flushed": "holds no texts",
+    "access_log": "holds ids of contexts, entries and agents",
+    "access_lost": "holds ids of contexts",
+    "audit_reads": "becomes rows of `memory_audit_log`, which are erased",
+    "health_probe": "holds no texts",
+    "refused_audit_reads": "lines that name the user are deleted",
+}
+"""What erasing a user does to the keys of Redis, by the names in `memory_project.redis`."""
 
 
 def test_every_table_has_a_rule() -> None:

@@ -18,7 +18,8 @@ from memory.models import (
     ModelUsage,
 )
 from memory.owner import Owner
-from memory.services.conversations.queue import BatchResult, ClaimOutcome, ClaimResult
+from memory.services.account_walk import BatchReport
+from memory.services.conversations.queue import ClaimOutcome, ClaimResult, report_of
 from memory.services.embedding.embed import embed_texts
 from memory.services.extraction.extract import extract_due, request_extraction
 from memory.services.facts.learn import FactDraft, learn_fact
@@ -45,13 +46,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 LISBON = answer_with(entities=[person("Ana", 0)], facts=[fact_json("Ana lives in Lisbon", 0, entities=["Ana"])])
 PORTO = answer_with(entities=[person("Ana", 0)], facts=[fact_json("Ana lives in Porto", 0, entities=["Ana"])])
-ONE_STORED = BatchResult(claimed=1, stored=1, failed=0, stopped=False)
+ONE_STORED = BatchReport(examined=1, changed=1)
 
 
 def test_turns_become_facts_about_entities_derived_from_them(owner: Owner) -> None:
     turns = say_sentences(owner, "I live in Lisbon.", "I work for Grundfos.").turns
 
-    assert extract_all(NOW) == BatchResult(claimed=1, stored=1, failed=0, stopped=False)
+    assert extract_all(NOW) == BatchReport(examined=1, changed=1)
 
     assert entities() == {"Ana": "person", "Lisbon": "place", "Grundfos": "organization"}
     facts = Fact.objects.order_by("text")
@@ -82,7 +83,7 @@ def test_turns_are_extracted_once(owner: Owner) -> None:
     extract_all(NOW)
     row = Conversation.objects.get()
 
-    assert extract_all(NOW) == BatchResult(claimed=0, stored=0, failed=0, stopped=False)
+    assert extract_all(NOW) == BatchReport(examined=0, changed=0)
     say_sentences(owner, "I work for Grundfos.")
     extract_all(NOW)
 
@@ -119,7 +120,7 @@ def test_long_conversations_are_extracted_part_by_part(owner: Owner, monkeypatch
         "I live in Lisbon.",
     )
 
-    assert extract_all(NOW).stored > 2
+    assert extract_all(NOW).changed > 2
 
     assert (claims(), extracted()) == (["Ana lives in Lisbon"], (21, 21))
 
@@ -300,8 +301,8 @@ def test_failing_conversations_delay_no_others() -> None:
     assert not batch_of(ClaimOutcome.UNANSWERED, ClaimOutcome.STORED).stopped
 
 
-def batch_of(*outcomes: ClaimOutcome) -> BatchResult:
-    return BatchResult.of([ClaimResult(outcome=outcome) for outcome in outcomes])
+def batch_of(*outcomes: ClaimOutcome) -> BatchReport:
+    return report_of([ClaimResult(outcome=outcome) for outcome in outcomes])
 
 
 def test_claims_that_give_orders_are_shown_to_no_model(owner: Owner, model: LanguageModelServer) -> None:

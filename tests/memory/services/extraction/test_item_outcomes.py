@@ -20,7 +20,8 @@ from memory.extraction.knowledge import (
 )
 from memory.models import AuditEntry, Conversation, Entity, Fact, Link, Turn, UserProfile
 from memory.owner import Owner
-from memory.services.conversations.queue import EXTRACTION, BatchResult, claim_conversations
+from memory.services.account_walk import BatchReport
+from memory.services.conversations.queue import EXTRACTION, claim_conversations
 from memory.services.embedding.embed import embed_texts
 from memory.services.extraction.extract import extract_due, request_extraction
 from memory.services.extraction.outcomes import ExtractionInput, count_unstored
@@ -171,8 +172,8 @@ def conversation() -> Conversation:
     return Conversation.objects.get()
 
 
-def attempts_until_parked() -> tuple[int, list[BatchResult]]:
-    batches, now = list[BatchResult](), NOW
+def attempts_until_parked() -> tuple[int, list[BatchReport]]:
+    batches, now = list[BatchReport](), NOW
     while (due := conversation().extract_after) is not None and len(batches) < 20:
         now = max(now, due)
         batches.append(extract_due(now=now, limit=4))
@@ -185,7 +186,7 @@ def test_an_item_that_fails_costs_none_of_the_others_and_is_tried_again(owner: O
 
     batch = extract_all(NOW)
 
-    assert (batch.stored, batch.failed) == (0, 1)
+    assert (batch.changed, batch.failed) == (0, 1)
     assert (claims(), set(entities())) == (["Ana works for Grundfos"], {"Ana", "Grundfos"})
     row = conversation()
     wait = timedelta(seconds=conf.EXTRACTION_BACKOFF_SECONDS)
@@ -220,7 +221,7 @@ def test_later_turns_wait_behind_parked_ones_until_a_request(owner: Owner, monke
     Turn.objects.filter(id=turns[0].id).update(text="I live in Porto.")
 
     say_sentences(owner, "I work for Grundfos.")
-    assert extract_all(NOW + timedelta(days=30)).claimed == 0
+    assert extract_all(NOW + timedelta(days=30)).examined == 0
 
     asked = request_extraction(owner, "c1", now=NOW)
     assert (asked.extract_parked_at, asked.extract_attempts, asked.extract_error) == (None, 0, "")
@@ -253,7 +254,7 @@ def test_items_that_could_not_be_stored_at_all_have_failed(owner: Owner) -> None
     assert (figures["in"], figures["failed"], Fact.objects.count()) == (4, 4, 0)
 
 
-def extract_once() -> BatchResult:
+def extract_once() -> BatchReport:
     return extract_due(now=NOW, limit=4)
 
 
@@ -319,4 +320,4 @@ def test_a_claimed_conversation_is_not_claimed_by_another_worker(owner: Owner) -
     first = claim_conversations(EXTRACTION, now=NOW, limit=4, account_id=None, target_of=lambda row: row.turn_count)
 
     assert len(first) == 1
-    assert extract_once().claimed == 0
+    assert extract_once().examined == 0

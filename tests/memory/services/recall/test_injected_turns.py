@@ -62,7 +62,7 @@ def say_injection(owner: Owner, injection: Injection, *, conversation_id: str = 
 
 
 def extract_all(now: datetime) -> None:
-    while extract_due(now=now, limit=4).stored:
+    while extract_due(now=now, limit=4).changed:
         pass
 
 

@@ -105,7 +105,7 @@ def test_an_idle_conversation_without_turns_to_summarize_is_not_due(
     settings.SESSION_MAX_MESSAGES_BEFORE_SUMMARY = 5
     talk(owner, said)
 
-    assert [summarize(NOW + days * timedelta(days=1)).claimed for days in (1, 2, 3)] == claims
+    assert [summarize(NOW + days * timedelta(days=1)).examined for days in (1, 2, 3)] == claims
 
     assert (progress(), conversation().summarize_after) == ((said, summarized, summarized), None)
 

@@ -11,8 +11,8 @@ from pytest_django import Settings
 from memory import conf
 from memory.models import Conversation, ModelUsage, Turn
 from memory.owner import Owner
+from memory.services.account_walk import BatchReport
 from memory.services.conversations.end import end_conversation
-from memory.services.conversations.queue import BatchResult
 from memory.services.memories.correct import correct_memory
 from memory.services.sessions import MemoryManager
 from memory.services.summaries.summarize import request_summary
@@ -23,7 +23,7 @@ from tests.memory.turns import talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
-ONE_FAILED = BatchResult(claimed=1, stored=0, failed=1, stopped=True)
+ONE_FAILED = BatchReport(examined=1, changed=0, failed=1, stopped=True)
 GARBAGE = writing("no JSON at all")
 BACKOFF = timedelta(seconds=conf.SUMMARY_BACKOFF_SECONDS)
 
@@ -157,7 +157,7 @@ def test_a_failing_conversation_does_not_delay_the_others(
 
     done = summarize()
 
-    assert done == BatchResult(claimed=3, stored=2, failed=1, stopped=False)
+    assert done == BatchReport(examined=3, changed=2, failed=1)
     summarized = Conversation.objects.order_by("conversation_id").values_list("summarized_count", flat=True)
     assert list(summarized) == [40, 0, 40]
 
@@ -199,7 +199,7 @@ def test_an_unforeseen_error_does_not_delay_other_conversations(
     turns = Turn.objects.filter(conversation_id="c1", index=3)
     turns.update(payload={"tool_calls": 5})
 
-    assert summarize() == BatchResult(claimed=3, stored=2, failed=1, stopped=False)
+    assert summarize() == BatchReport(examined=3, changed=2, failed=1)
 
     row = conversation("c1")
     assert (row.summarized_count, row.summary_error, row.summarize_after) == (0, "TypeError", NOW + BACKOFF)
@@ -215,7 +215,7 @@ def test_a_summary_that_cannot_be_stored_delays_no_others_and_its_usage_is_kept(
     for number in range(3):
         talk(owner, 50, conversation_id=f"c{number}")
 
-    assert summarize() == BatchResult(claimed=3, stored=2, failed=1, stopped=False)
+    assert summarize() == BatchReport(examined=3, changed=2, failed=1)
 
     assert (conversation("c1").summary_error, progress("c1")) == ("IntegrityError", (50, 0, 0))
     assert ModelUsage.objects.get().calls == 3

@@ -18,7 +18,8 @@ from memory.models import Account, Conversation, ModelUsage
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
-from memory.services.conversations.queue import SUMMARIES, BatchResult, claim_conversations, held_rows, renew_claim
+from memory.services.account_walk import BatchReport
+from memory.services.conversations.queue import SUMMARIES, claim_conversations, held_rows, renew_claim
 from memory.services.memories.correct import correct_memory, mark_memories
 from memory.services.summaries.summarize import request_summary, summarize_due, summary_target
 from memory.services.turns import get_conversation
@@ -36,7 +37,7 @@ pytestmark = [
 ]
 
 LEASE = timedelta(seconds=conf.SUMMARY_LEASE_SECONDS)
-UNDONE = BatchResult(claimed=1, stored=0, failed=0, stopped=False)
+UNDONE = BatchReport(examined=1, changed=0)
 DONE = (11, 1)
 """The small conversation: its summary is stored, and its usage kept."""
 claim_due = partial(claim_conversations, SUMMARIES, now=NOW, account_id=None, target_of=summary_target)
@@ -74,7 +75,7 @@ def test_concurrent_workers_summarize_each_turn_once(owner: Owner, monkeypatch: 
         talk(owner, 50, conversation_id=f"c{number}")
     together = Barrier(4)
 
-    def work() -> list[BatchResult]:
+    def work() -> list[BatchReport]:
         together.wait(PATIENCE_SECONDS)
         return list(iter(partial(summarize_due, now=NOW, limit=2), NOTHING_DUE))
 
@@ -82,7 +83,7 @@ def test_concurrent_workers_summarize_each_turn_once(owner: Owner, monkeypatch: 
         working = [workers.submit(over_own_connection, work) for _ in range(4)]
         done = [batch for worker in working for batch in worker.result(PATIENCE_SECONDS)]
 
-    assert sum(batch.stored for batch in done) == sum(batch.claimed for batch in done) == len(summaries())
+    assert sum(batch.changed for batch in done) == sum(batch.examined for batch in done) == len(summaries())
     assert len({(row.conversation_id, row.metadata["last_index"]) for row in summaries()}) == len(summaries())
     assert [covered(row) for row in summaries(archived=False)] == [(0, 39, 40)] * 8
 
@@ -93,7 +94,7 @@ def test_several_due_conversations_are_summarized_in_one_run(
     for number in range(3):
         talk(owner, 50, conversation_id=f"c{number}")
 
-    assert summarize().stored == 3
+    assert summarize().changed == 3
 
     assert len(language_model_server.requests) == 3
 
@@ -102,7 +103,7 @@ def test_a_worker_with_an_expired_lease_does_not_overwrite_its_successor(
     owner: Owner, language_model_server: LanguageModelServer, settings: Settings
 ) -> None:
     talk(owner, 50)
-    heirs: list[BatchResult] = []
+    heirs: list[BatchReport] = []
 
     def inherit() -> None:
         # the server is busy with the first worker
@@ -178,7 +179,7 @@ def test_a_finished_summary_does_not_wait_for_a_message_in_pieces(
     settings.LANGUAGE_MODEL_TIMEOUT_SECONDS = 2 * PATIENCE_SECONDS
     language_model.cache_clear()
 
-    assert summarize().stored == 2
+    assert summarize().changed == 2
     assert seen[-1] == DONE
 
 
@@ -236,7 +237,7 @@ def test_an_account_deleted_meanwhile_delays_no_other_summary(
 
     done = summarize()
 
-    assert done == BatchResult(claimed=2, stored=1, failed=0, stopped=False)
+    assert done == BatchReport(examined=2, changed=1)
     assert [row.account_id for row in summaries()] == [owner.account_id]
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from celery import Celery
 
-from memory_project.worker_notifications import WorkerNotifier
+from memory.tasks import WorkerNotifier
 from tests.concurrency import wait_until
 
 PATIENCE_SECONDS = 60
