@@ -18,7 +18,8 @@ from lab.evaluation.confidence import (
     rank_probability,
     shares_of_results,
 )
-from lab.management.commands.learn_confidence import document_of, write_weights
+from lab.management.commands.learn_confidence import document_of
+from lab.management.learning import write_weights
 from memory import conf
 from memory.providers.embeddings import embedding_provider
 from memory.retrieval.confidence import (

@@ -2,27 +2,34 @@
 
 import json
 import random
-import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from rich.console import RenderableType
 
 from lab.evaluation.charts import render_chart
 from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.figures import json_of, report_on
-from lab.evaluation.files import FORMATS, open_file
-from lab.evaluation.output import render
+from lab.evaluation.files import open_file
 from lab.evaluation.runs import Evaluation, RequestedFigures, evaluate
-from lab.evaluation.tables import FITTED, LEFT_OUT, format_untaught, render_ablation, render_budgets, render_report
+from lab.evaluation.tables import (
+    FITTED,
+    LEFT_OUT,
+    WIDTH,
+    format_untaught,
+    render_ablation,
+    render_budgets,
+    render_report,
+)
+from lab.management.learning import add_format_argument
 from memory.errors import Unprocessable
+from memory.management.base import OperatorCommand, render_text
 from memory.retrieval.techniques import choose_plan
 
-INTERRUPTED = 130
 SEED = 17
 
 EPILOG = """
@@ -52,14 +59,14 @@ def positive(text: str) -> int:
     return number
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Load a set of questions into a scratch account, ask them, and say how many of their answers were found."
+    epilog = EPILOG
+    advice = "What was loaded is deleted."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("file", type=Path, metavar="FILE")
-        parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in the file")
+        add_format_argument(parser)
         parser.add_argument("--techniques", default="", help="as in a request, with commas between: lexical,-diversity")
         parser.add_argument(
             "--together",
@@ -90,15 +97,11 @@ class Command(BaseCommand):
         samples = open_file(options["file"], options["format"])
         samples = thin_out([join_samples(samples)] if options["together"] else samples, options["questions"])
         wanted = requested_figures(options, samples)
-        try:
-            evaluation = evaluate(samples, wanted)
-        except KeyboardInterrupt:
-            self.stderr.write("Interrupted; what was loaded is deleted.")
-            sys.exit(INTERRUPTED)
+        evaluation = evaluate(samples, wanted)
         if options["json"]:
             self.stdout.write(json.dumps(serialize_results(evaluation, samples)))
         else:
-            self.stdout.write(render(render_all(evaluation)))
+            self.stdout.write(render_text(render_all(evaluation), width=WIDTH))
         if options["plot"] is not None and evaluation.ablation is not None:
             options["plot"].write_text(render_chart(evaluation.ablation), encoding="utf-8")
 
