@@ -2,14 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from django.core.management.base import CommandError
 from django.db import connection, transaction
+from django.utils import timezone
 
+from lab.benchmarks.scratch import scratch_account
 from lab.evaluation.datasets import EvaluationSample, SampleMemory
+from lab.evaluation.progress import open_bar
 from memory.errors import MemoryServiceError
 from memory.models import Account, Conversation, Kind, Link, Strategy
 from memory.models.statements import Embedding
@@ -70,6 +74,20 @@ class Loaded:
             for newer in self.sample.ids_of(question.answers)
             for older in self.sample.ids_of(question.replaced)
         }
+
+
+@contextmanager
+def load_in_scratch(
+    purpose: str, samples: list[EvaluationSample], *, extracts: bool = False
+) -> Iterator[Sequence[Loaded]]:
+    """Store samples in an account of their own, which is deleted at the end of the block.
+
+    `extracts` says whether knowledge is extracted from the conversations. Raises CommandError.
+    """
+    with scratch_account(purpose) as scratch:
+        with open_bar("loading", steps_of(samples)) as advance:
+            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
+        yield extract_samples(loaded, scratch.account, now=timezone.now()) if extracts else loaded
 
 
 def load_samples(

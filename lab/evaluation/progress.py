@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from memory.management.base import terminal_bar
 
 Item = TypeVar("Item")
 
@@ -13,11 +12,8 @@ Item = TypeVar("Item")
 @contextmanager
 def open_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a bar on a terminal's standard error; elsewhere nothing is drawn."""
-    console = Console(stderr=True)
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name, total=total)
-        yield lambda steps: progress.advance(task, steps)
+    with terminal_bar(name, "{task.completed}/{task.total}", total=lambda: total) as update:
+        yield lambda steps: update(advance=steps)
 
 
 def collect(name: str, total: int, items: Iterable[Item]) -> list[Item]:

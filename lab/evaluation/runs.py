@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils import timezone
-
-from lab.benchmarks.scratch import scratch_account
 from lab.evaluation.ablation import (
     SHIPPED,
     Ablation,
@@ -20,7 +17,7 @@ from lab.evaluation.ablation import (
 from lab.evaluation.asking import AskingMode, QuestionResult, ask_all
 from lab.evaluation.budgets import Spent, average_shares, plans_to_compare, spend_all
 from lab.evaluation.datasets import EvaluationSample
-from lab.evaluation.loading import Loaded, extract_samples, load_samples, steps_of
+from lab.evaluation.loading import Loaded, load_in_scratch
 from lab.evaluation.progress import collect, open_bar
 from lab.evaluation.ranker import (
     NOTHING,
@@ -66,11 +63,7 @@ class Evaluation:
 
 def evaluate(samples: list[EvaluationSample], wanted: RequestedFigures) -> Evaluation:
     """Load, ask, and delete again, whatever happens."""
-    with scratch_account(PURPOSE) as scratch:
-        with open_bar("loading", steps_of(samples)) as advance:
-            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
-        if wanted.extracts:
-            loaded = extract_samples(loaded, scratch.account, now=timezone.now())
+    with load_in_scratch(PURPOSE, samples, extracts=wanted.extracts) as loaded:
         answers = ask_each("asking", loaded, AskingMode(techniques=wanted.techniques))
         recorded = record_each(loaded, wanted.techniques) if wanted.leaves_one_out or wanted.ablates else []
         return Evaluation(

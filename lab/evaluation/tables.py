@@ -12,6 +12,8 @@ from lab.evaluation.figures import MEASURES, UPDATE_MEASURES, EvaluationReport, 
 from lab.evaluation.ranker import PLACES, LearnedWeights, LearningSet
 from memory.retrieval.ranking.signals import SIGNALS
 
+WIDTH = 120
+"""Columns of the text that tables are rendered as."""
 FOUND = "Answers found, %, with 95 % bootstrap intervals"
 UPDATES = "New answers and the old ones that they replaced, %"
 LEFT_OUT = "The same by weights that were learned on the other samples"

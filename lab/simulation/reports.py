@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from lab.simulation.month import MonthStep
+from memory.management.base import render_text
 
 WIDTH = 100
 
@@ -58,8 +58,4 @@ def render_month(totals: Sequence[Total], digest: str) -> str:
     for total in totals:
         numbers = (total.runs, total.examined, total.changed, total.failed, total.unexplained)
         table.add_row(total.job, *(f"{number:,}" for number in numbers), f"{total.seconds:.1f}")
-    console = Console(width=WIDTH, highlight=False)
-    with console.capture() as capture:
-        console.print(table)
-        console.print(f"end state {digest}")
-    return capture.get()
+    return render_text([table, f"end state {digest}"], width=WIDTH)

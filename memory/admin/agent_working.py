@@ -1,8 +1,7 @@
 """Working memories of agents: those in Redis, reached from the agent's page, and those saved in the database."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -15,7 +14,7 @@ from django.utils.http import urlencode
 from memory.admin.base import AuditedAdmin, staff_owner
 from memory.admin.columns import column, text_column
 from memory.admin.fields import ExternalIdField
-from memory.admin.live import MAX_SCANS, LiveRow, NameForm, ValueForm, json_box, read_cursor
+from memory.admin.live import MAX_SCANS, LiveRow, NameForm, ValueForm, describe_deletion, json_box, read_cursor
 from memory.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memory.admin.text import mark_invisible, render_json
 from memory.errors import MemoryServiceError
@@ -39,27 +38,20 @@ class TaskForm(forms.Form):
     run = ExternalIdField(required=False, label="Workflow run")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingMemoryLink:
-    """The name and address of one working memory of an agent."""
-
-    name: str
-    url: str
-
-    @classmethod
-    def to(cls, ref: AgentMemoryRef, agent: Agent) -> Self:
-        return cls(name=name_working_memory(ref), url=values_url(agent, ref))
-
-
 def name_working_memory(ref: AgentMemoryRef) -> str:
     task = f"task {mark_invisible(ref.task_id)}" if ref.task_id else ""
     run = f"workflow run {mark_invisible(ref.workflow_run_id)}" if ref.workflow_run_id else ""
     return ", ".join(filter(None, [task, run])) or "general"
 
 
+def place_of(ref: AgentMemoryRef) -> dict[str, str]:
+    """Return the parameters of addresses that name a working memory of an agent."""
+    return {name: id_ for name, id_ in (("task", ref.task_id), ("run", ref.workflow_run_id)) if id_}
+
+
 def values_url(agent: Agent, ref: AgentMemoryRef) -> str:
     page = reverse("admin:memory_agent_working-memory/values", args=[agent.pk])
-    query = urlencode({name: id_ for name, id_ in (("task", ref.task_id), ("run", ref.workflow_run_id)) if id_})
+    query = urlencode(place_of(ref))
     return f"{page}?{query}" if query else page
 
 
@@ -103,8 +95,7 @@ def save_value(owner: Owner, ref: AgentMemoryRef, data: dict[str, Any]) -> str:
 
 
 def delete_value(owner: Owner, ref: AgentMemoryRef, data: dict[str, Any]) -> str:
-    was_there = remove_value(owner, ref, key=data["name"])
-    return f"Deleted {mark_invisible(data['name'])}." if was_there else "The value was gone already."
+    return describe_deletion(data["name"], remove_value(owner, ref, key=data["name"]))
 
 
 def clear_memory(owner: Owner, ref: AgentMemoryRef, data: dict[str, Any]) -> str:
@@ -153,7 +144,7 @@ class AgentWorkingMemoryAdmin(ObjectActionAdmin):
         saved = SavedWorkingMemory.objects.visible_to(Owner(account_id=agent.account_id, agent_id=agent.agent_id))
         rows = saved.order_by("task_id", "workflow_run_id").defer("values")[:MAX_SAVED]
         context = {
-            "memories": [WorkingMemoryLink.to(ref, agent) for ref in refs],
+            "memories": [(name_working_memory(ref), values_url(agent, ref)) for ref in refs],
             "saved": [(name_working_memory(saved_memory_ref(row)), row) for row in rows],
             "form": form,
             "cursor": cursor,
@@ -179,12 +170,11 @@ class AgentWorkingMemoryAdmin(ObjectActionAdmin):
         wanted, memory = request.GET.get("named", ""), working_memory_at(owner, ref)
         names = [name for name in memory.keys() if wanted in name]  # noqa: SIM118  no dict: one round trip
         context = {
-            "ref": ref,
+            "place": place_of(ref),
             "memory_name": name_working_memory(ref),
             "rows": read_values(memory, names[:MAX_VALUES]),
             "row_count": len(names),
             "named": wanted,
-            "failed_form": failed,
             "form": failed if isinstance(failed, ValueForm) else ValueForm(),
             "may_write": request.user.has_perm(CHANGE),
         }

@@ -1,4 +1,4 @@
-"""Charts over time and by name, as numbers. The templates `admin/memory/dashboard/*.svg` make SVG of them.
+"""Charts over time and by name, as numbers. The templates `admin/memory/dashboard/*` make SVG and tables of them.
 
 The SVG has no script and no style: colours are classes (`dashboard.css`) and lengths are attributes. Values that are
 not finite are gaps, and negative values count as zero, since the values are amounts.
@@ -17,9 +17,6 @@ PLOT_WIDTH, PLOT_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 MAX_TIME_LABELS = 4
 GROUP_SHARE = 0.72
 """Share of a group's width that its columns take."""
-BAR_HEIGHT, NAME_WIDTH, FIGURE_WIDTH = 20, 92, 44
-"""The height of a bar with its margin, and the widths of the names and figures next to it."""
-NAME_CHARACTERS = 16
 MIN_VALUE = 1e-300
 """Smaller values count as zero."""
 
@@ -88,7 +85,7 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A rectangle. `title` describes it, and `figure` is shown next to a horizontal bar."""
+    """A rectangle, which `title` describes."""
 
     number: int
     x: float
@@ -96,42 +93,41 @@ class Bar:
     width: float
     height: float
     title: str
-    name: str = ""
-    figure: str = ""
 
-    @property
-    def text_y(self) -> float:
-        """Return the baseline of the text next to a horizontal bar."""
-        return rounded(self.y + self.height / 2 + 4)
 
-    @property
-    def end(self) -> float:
-        return rounded(self.x + self.width)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """A row of a table of amounts, with its share of the highest one in percent."""
+
+    name: str
+    figure: str
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart ready for its template, which `type` names. `description` replaces it for screen readers."""
+    """A chart ready for its template, which `type` names. `description` replaces a picture for screen readers."""
 
     type: str
     key: str
     title: str
-    description: str
-    height: float = HEIGHT
+    description: str = ""
     lines: Sequence[ChartLine] = ()
     bars: Sequence[Bar] = ()
+    amounts: Sequence[Amount] = ()
     names: Sequence[str] = ()
     """Names for the legend, if there is more than one series."""
     across: Sequence[Tick] = ()
     upwards: Sequence[Tick] = ()
     width: float = WIDTH
+    height: float = HEIGHT
     left: float = LEFT
     right: float = WIDTH - RIGHT
     bottom: float = HEIGHT - BOTTOM
 
     @property
     def is_empty(self) -> bool:
-        return not (self.lines or self.bars)
+        return not (self.lines or self.bars or self.amounts)
 
     @property
     def template(self) -> str:
@@ -214,32 +210,14 @@ def column_bars(
                 yield Bar(number=number, x=rounded(x), y=y, width=rounded(width), height=height, title=title)
 
 
-def render_bar_chart(key: str, title: str, amounts: Sequence[tuple[str, float]], *, unit: ChartUnit) -> Chart:
-    """Render amounts by name as horizontal bars."""
+def render_amounts(key: str, title: str, amounts: Sequence[tuple[str, float]], *, unit: ChartUnit) -> Chart:
+    """Render amounts by name as a table with a bar for each."""
     known = [(name, clean_amount(value) or 0.0) for name, value in amounts]
     highest = max((value for _, value in known), default=0.0) or 1.0
-    room = WIDTH - NAME_WIDTH - FIGURE_WIDTH
-    bars = [
-        Bar(
-            number=0,
-            x=NAME_WIDTH,
-            y=BAR_HEIGHT * row + 4,
-            width=rounded(room * (value / highest)),
-            height=BAR_HEIGHT - 8,
-            title=f"{name}: {unit.format(value)}",
-            name=name if len(name) <= NAME_CHARACTERS else f"{name[: NAME_CHARACTERS - 1]}…",
-            figure=unit.format(value),
-        )
-        for row, (name, value) in enumerate(known)
+    rows = [
+        Amount(name=name, figure=unit.format(value), share=rounded(100 * (value / highest))) for name, value in known
     ]
-    return Chart(
-        type="bars",
-        key=key,
-        title=title,
-        description="; ".join(bar.title for bar in bars),
-        bars=bars,
-        height=BAR_HEIGHT * len(bars),
-    )
+    return Chart(type="amounts", key=key, title=title, amounts=rows)
 
 
 def clean_amount(value: Value) -> Value:

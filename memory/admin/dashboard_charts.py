@@ -10,7 +10,7 @@ from memory.admin.charts import (
     Chart,
     ChartSeries,
     Value,
-    render_bar_chart,
+    render_amounts,
     render_column_chart,
     render_line_chart,
 )
@@ -63,7 +63,7 @@ def render_tiers(recent: Samples) -> Chart:
     """Render the items of each tier; the last known number if a tier could not be counted, such as without Redis."""
     found = [(tier.replace("_", "-"), latest_value(recent[name, tier])) for name, tier in BY_TIER]
     known = [(tier, value) for tier, value in found if value is not None]
-    return render_bar_chart("tiers", "Items by tier: keys (working), rows (others)", known, unit=COUNT)
+    return render_amounts("tiers", "Items by tier: keys (working), rows (others)", known, unit=COUNT)
 
 
 def render_growth(month: Samples, now: datetime) -> Chart:

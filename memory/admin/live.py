@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin
+from django.forms.fields import InvalidJSONInput
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -41,13 +42,15 @@ from memory.tiers.named_values import whole_seconds
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_buffer import session_ref
 from memory.tiers.working import stored_fields
-from memory_project.redis import ConversationRef, StoredConversation, read_stored_conversations, scan_conversations
+from memory_project.redis import ConversationRef, read_stored_conversations, scan_conversations
 from memory_project.staff import visible_accounts
 
 MAX_SCANS = 20
 ENOUGH_ROWS = 50
 MAX_ROWS = 100
 MAX_WITHOUT_LIVE_DATA = 20
+EMPTY_BOX = InvalidJSONInput("")
+"""What a box for JSON shows before anything is typed, which is neither null nor an empty text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +81,22 @@ def json_box(json: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationRow:
-    """A conversation with something stored in Redis, and the address of its page."""
+class ListedRow:
+    """A row of a list of what is stored: the address of its page, how much it holds, and when all of it expires."""
 
-    conversation_id: str
+    name: str
     url: str
-    entries: int
-    expires_in: str
+    size: int
+    ttl_seconds: int | None
+    beginning: str = ""
 
     @property
-    def shown_id(self) -> str:
-        return mark_invisible(self.conversation_id)
+    def shown_name(self) -> str:
+        return mark_invisible(self.name)
+
+    @property
+    def expires_in(self) -> str:
+        return show_expiry(self.ttl_seconds)
 
 
 def show_expiry(ttl_seconds: int | None) -> str:
@@ -145,10 +153,8 @@ class LiveAdmin(ObjectActionAdmin):
         self, request: HttpRequest, account: Account, page: str, subject: str, context: dict[str, Any]
     ) -> HttpResponse:
         title = f"{str(self.opts.verbose_name).capitalize()} of {subject}"
-        account_url = self.page_url("change", account.id)
-        return self.render_page(
-            request, f"live/{page}.html", title, account=account, account_url=account_url, **context
-        )
+        context |= {"account": account, "account_url": self.page_url("change", account.id), "contents": self.contents}
+        return self.render_page(request, f"live/{page}.html", title, **context)
 
 
 class ConversationsAdmin(LiveAdmin):
@@ -173,30 +179,23 @@ class ConversationsAdmin(LiveAdmin):
         return self.list_conversations(request, account, form)
 
     def list_conversations(self, request: HttpRequest, account: Account, form: ConversationForm) -> HttpResponse:
-        named, began = request.GET.get("named", "")[:MAX_NAME_CHARACTERS], read_cursor(request)
-        scan = partial(scan_conversations, self.key_name, account_id=account.id, containing=named)
-        conversation_ids, cursor = collect_page(lambda at: scan(cursor=at), began)
-        found = [
-            self.make_row(account.id, each)
-            for each in read_stored_conversations(self.key_name, account.id, conversation_ids)
+        scan = partial(scan_conversations, self.key_name, account_id=account.id)
+        conversation_ids, context = collect_page(request, scan)
+        rows = [
+            ListedRow(
+                name=stored.conversation_id,
+                url=self.page_url("conversation", account.id, conversation=stored.conversation_id),
+                size=stored.entries,
+                ttl_seconds=stored.ttl_seconds,
+            )
+            for stored in read_stored_conversations(self.key_name, account.id, conversation_ids)
         ]
         stored = []
-        if not (began or cursor or named) and request.user.has_perm("memory.view_conversation"):
+        is_whole = context["is_first_page"] and not (context["cursor"] or context["named"])
+        if is_whole and request.user.has_perm("memory.view_conversation"):
             stored = self.list_without_live_data(account, conversation_ids)
-        context = {
-            "form": form, "found": found, "cursor": cursor, "is_first_page": not began, "stored": stored,
-            "named": named, "next_page": urlencode({"cursor": str(cursor), "named": named}),
-            "noun": str(self.opts.verbose_name),
-        }  # fmt: skip
+        context |= {"form": form, "rows": rows, "stored": stored, "noun": str(self.opts.verbose_name)}
         return self.render_account_page(request, account, "conversations", account.name, context)
-
-    def make_row(self, account_id: UUID, stored: StoredConversation) -> ConversationRow:
-        return ConversationRow(
-            conversation_id=stored.conversation_id,
-            url=self.page_url("conversation", account_id, conversation=stored.conversation_id),
-            entries=stored.entries,
-            expires_in=show_expiry(stored.ttl_seconds),
-        )
 
     def list_without_live_data(self, account: Account, conversation_ids: list[str]) -> list[tuple[str, str]]:
         """Return the latest conversations for which nothing is stored in Redis, with the addresses of their pages."""
@@ -229,11 +228,11 @@ class ConversationsAdmin(LiveAdmin):
         context = {
             "ref": ref,
             "shown_id": shown_id,
+            "place": {"conversation": ref.conversation_id},
             "rows": rows[:MAX_ROWS],
             "row_count": len(rows),
             "named": wanted,
             "expires_in": next((show_expiry(each.ttl_seconds) for each in stored), ""),
-            "failed_form": failed,
             "form": failed if isinstance(failed, add_form) else add_form(),
             "may_write": self.has_change_permission(request),
             **self.further_context(ref, wanted),
@@ -242,15 +241,20 @@ class ConversationsAdmin(LiveAdmin):
         return self.render_account_page(request, account, page, shown_id, context)
 
 
-def collect_page(scan: Callable[[int], tuple[list[str], int]], cursor: int) -> tuple[list[str], int]:
-    """Return sorted ids and the next cursor. Pages of a scan may be empty, so several are read, but not all."""
-    found: dict[str, None] = {}
+def collect_page(request: HttpRequest, scan: Callable[..., tuple[list[str], int]]) -> tuple[list[str], dict[str, Any]]:
+    """Return the sorted names of the page that the address asks for, and the context of `live/list_page.html`.
+
+    Pages of a scan may be empty, so several are read, but not all.
+    """
+    named, began = request.GET.get("named", "")[:MAX_NAME_CHARACTERS], read_cursor(request)
+    found, cursor = set[str](), began
     for _ in range(MAX_SCANS):
-        page, cursor = scan(cursor)
-        found |= dict.fromkeys(page)
+        page, cursor = scan(cursor=cursor, containing=named)
+        found |= set(page)
         if not cursor or len(found) >= ENOUGH_ROWS:
             break
-    return sorted(found), cursor
+    next_page = urlencode({"cursor": str(cursor), "named": named})
+    return sorted(found), {"named": named, "is_first_page": not began, "cursor": cursor, "next_page": next_page}
 
 
 def read_cursor(request: HttpRequest) -> int:
@@ -258,26 +262,29 @@ def read_cursor(request: HttpRequest) -> int:
     return read_number(request.GET.get("cursor", ""), max_digits=19) or 0
 
 
+WIDE_BOX = forms.TextInput(attrs={"size": 60})
+
+
 class NameForm(forms.Form):
-    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False)
+    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False, widget=WIDE_BOX)
 
 
 class ValueForm(NameForm):
-    value = JSONValueField(label="Value as JSON")
+    value = JSONValueField(label="Value as JSON", initial=EMPTY_BOX)
     ttl_seconds = forms.IntegerField(
         label="Seconds to live", min_value=1, max_value=MAX_TTL_SECONDS, initial=conf.AGENT_MEMORY_TTL_SECONDS
     )
 
 
-class FieldNameForm(forms.Form):
+class FieldNameForm(NameForm):
     """The name of a field and its writer; no agent means the account itself."""
 
-    agent = ExternalIdField(required=False, label="Agent")
-    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False)
+    field_order = ("agent",)
+    agent = ExternalIdField(required=False, help_text="If it is empty, the account writes the field.")
 
 
 class FieldForm(FieldNameForm):
-    value = JSONValueField(label="Value as JSON")
+    value = JSONValueField(label="Value as JSON", initial=EMPTY_BOX)
 
 
 def save_field(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
@@ -302,6 +309,10 @@ def clear_fields(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> st
     return "Deleted all fields."
 
 
+def describe_deletion(name: str, was_there: bool) -> str:
+    return f"Deleted {mark_invisible(name)}." if was_there else "The value was gone already."
+
+
 def find_conversation(ref: ConversationRef) -> Conversation | None:
     """Return the row, without which it is not known where the values of the session are."""
     rows = Conversation.objects.filter(account_id=ref.account_id, conversation_id=ref.conversation_id)
@@ -319,7 +330,7 @@ def save_session_value(owner: Owner, ref: ConversationRef, data: dict[str, Any])
 def remove_session_value(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
     conversation = find_conversation(ref)
     was_there = conversation is not None and delete_session_value(owner, conversation, name=data["name"])
-    return f"Deleted {mark_invisible(data['name'])}." if was_there else "The value was gone already."
+    return describe_deletion(data["name"], was_there)
 
 
 def read_session_values(conversation: Conversation) -> list[LiveRow]:
@@ -359,12 +370,12 @@ class WorkingMemoryAccountAdmin(ConversationsAdmin):
             "has_session": True,
             "session_rows": rows[:MAX_ROWS],
             "session_row_count": len(rows),
-            "session_seconds": conf.SESSION_VALUE_TTL_SECONDS,
+            "session_form": ValueForm(auto_id="id_session_%s", initial={"ttl_seconds": conf.SESSION_VALUE_TTL_SECONDS}),
         }
 
 
-class ItemForm(forms.Form):
-    item_key = forms.CharField(max_length=ITEM_KEY_LENGTH, strip=False, label="Item key")
+class ItemForm(NameForm):
+    name = forms.CharField(max_length=ITEM_KEY_LENGTH, strip=False, widget=WIDE_BOX, label="Item key")
 
 
 class MarkForm(ItemForm):
@@ -372,14 +383,14 @@ class MarkForm(ItemForm):
 
 
 def mark_injected(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
-    marked = mark_item(owner, ref.conversation_id, item_key=data["item_key"], value=data["value"])
-    done = f"Marked {data['item_key']}." if marked.first else f"The item was marked before, as {marked.value}."
+    marked = mark_item(owner, ref.conversation_id, item_key=data["name"], value=data["value"])
+    done = f"Marked {data['name']}." if marked.first else f"The item was marked before, as {marked.value}."
     return mark_invisible(done)
 
 
 def evict_from_ledger(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
-    was_marked = evict_item(owner, ref.conversation_id, item_key=data["item_key"])
-    done = f"Evicted {data['item_key']}: it may be injected again." if was_marked else "The item was not in the ledger."
+    was_marked = evict_item(owner, ref.conversation_id, item_key=data["name"])
+    done = f"Evicted {data['name']}: it may be injected again." if was_marked else "The item was not in the ledger."
     return mark_invisible(done)
 
 

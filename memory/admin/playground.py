@@ -4,6 +4,8 @@ What it shows is what `/context` would answer: the recall with its signals, what
 and the packed text. No read is counted, nothing is marked as injected, and no expiry is renewed.
 """
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,8 +21,8 @@ from django.views.decorators.http import require_safe
 from memory.admin.base import REDIS_IS_DOWN, render_page, staff_owner
 from memory.admin.columns import change_url, why_url
 from memory.admin.degradations import describe_degradation
+from memory.admin.fields import escape_invisible
 from memory.admin.playground_form import TECHNIQUES, PlanSettings, PlaygroundForm
-from memory.admin.playground_requests import format_curl, format_python, request_body
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.kinds import Kind, spec_of
@@ -35,6 +37,8 @@ from memory_project.ids import uuid7
 
 MAX_RESULT_CHARACTERS = 700
 API_PREFIX = "/api/v1"
+NEW_CONVERSATION = "new-conversation"
+"""The name of a conversation in the examples for curl and Python, where the form names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +228,60 @@ def stage_rows(found: PromptContext) -> list[StageRow]:
     stages = found.usage.stages_ms
     longest = max(stages.values(), default=0.0) or 1.0
     return [StageRow(name=name, ms=round(ms, 1), percent=round(100 * ms / longest, 1)) for name, ms in stages.items()]
+
+
+def request_body(asked: Mapping[str, Any], plan: PlanSettings) -> dict[str, Any]:
+    """Return the body of `POST /context` for the cleaned form and one of its plans."""
+    body: dict[str, Any] = {
+        "agent_id": asked["agent"],
+        "user_id": asked["user"],
+        "channel": "" if asked["channel"] == GLOBAL_CHANNEL else asked["channel"],
+        "conversation_id": asked["conversation"] or NEW_CONVERSATION,
+        "query": asked["query"],
+        "max_tokens": asked["max_tokens"],
+        "top_k": asked["top_k"],
+        "as_of": asked["as_of"].isoformat() if asked["as_of"] else "",
+        "posture": plan.posture.value,
+        "mode": plan.mode.value if plan.mode else "",
+        "techniques": list(plan.techniques),
+        "suppress_injected": asked["ledger"] != "show",
+        "explain": True,
+    }
+    return {name: value for name, value in body.items() if value not in ("", [])}
+
+
+def format_curl(url: str, body: Mapping[str, Any]) -> str:
+    """Return the request as a command for a shell."""
+    sent = escape_invisible(json.dumps(body, ensure_ascii=False, indent=2))
+    lines = [
+        f"curl -sS {shlex.quote(url)}",
+        '-H "Authorization: Bearer $AGENT_MEMORY_API_KEY"',
+        '-H "Content-Type: application/json"',
+        f"-d {shlex.quote(sent)}",
+    ]
+    return " \\\n  ".join(lines)
+
+
+def format_python(base_url: str, body: Mapping[str, Any]) -> str:
+    """Return the request as code for the Python client, which reads the key from the environment."""
+    binding = {"base_url": base_url, **{name: body[name] for name in ("agent_id", "user_id") if name in body}}
+    own = ("conversation_id", "query", *binding)
+    options = {name: value for name, value in body.items() if name not in own}
+    arguments = ", ".join(f"{name}={value!r}" for name, value in binding.items())
+    return "\n".join(
+        [
+            "from agent_memory_client import Client",
+            "",
+            "# the key is read from AGENT_MEMORY_API_KEY",
+            f"memory = Client({arguments})",
+            "answer = memory.context(",
+            f"    {body['conversation_id']!r},",
+            f"    {body['query']!r},",
+            *(f"    {name}={value!r}," for name, value in options.items()),
+            ")",
+            "print(answer.context)",
+        ]
+    )
 
 
 app_name = "playground"

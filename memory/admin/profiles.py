@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 
 from memory.admin.base import ServiceForm, VersionedForm, adopt_row, staff_owner
 from memory.admin.columns import column, excerpt_column, json_column, text_column
@@ -32,10 +31,6 @@ class ProfileForm(ServiceForm, VersionedForm):
     metadata = JSONObjectField(required=False)
 
 
-def render_provenance(profile: UserProfile) -> SafeString | str:
-    return render_json(profile.provenance) if profile.provenance else "Everything was set by hand."
-
-
 @admin.register(UserProfile)
 class UserProfileAdmin(ListExportAdmin):
     """The pages of profiles. A user has one profile, which all agents share."""
@@ -57,7 +52,10 @@ class UserProfileAdmin(ListExportAdmin):
     user = text_column("User", "user_id")
     preferences_excerpt = excerpt_column("Preferences", "preferences_start", empty="")
     expertise_excerpt = excerpt_column("Expertise", "expertise_start", empty="")
-    sources = column("Learned from", render_provenance)
+    sources = column(
+        "Learned from",
+        lambda profile: render_json(profile.provenance) if profile.provenance else "Everything was set by hand.",
+    )
     stored_preferences = json_column("Preferences", "preferences")
     stored_expertise_areas = json_column("Expertise areas", "expertise_areas")
     stored_communication_style = json_column("Communication style", "communication_style")

@@ -1,16 +1,15 @@
 """Single values of an account: texts by key in Redis, listed by SCAN, edited and deleted one by one."""
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.http import urlencode
 
 from memory.admin.base import staff_owner
 from memory.admin.fields import PlainTextField
-from memory.admin.live import LiveAdmin, NameForm, collect_page, read_cursor, show_expiry
+from memory.admin.live import WIDE_BOX, ListedRow, LiveAdmin, NameForm, collect_page, describe_deletion, show_expiry
 from memory.admin.object_actions import ObjectAction
 from memory.admin.text import mark_invisible
 from memory.models import Account, ValueAccount
@@ -28,25 +27,12 @@ MAX_TTL_SECONDS = 10 * 366 * 86_400
 class SingleValueForm(NameForm):
     """A text with its key. Without seconds to live, it is kept until it is deleted."""
 
-    value = PlainTextField(
-        max_length=MAX_EDITED_CHARACTERS, required=False, widget=forms.Textarea(attrs={"rows": 12, "cols": 80})
-    )
-    ttl_seconds = forms.IntegerField(label="Seconds to live", min_value=1, max_value=MAX_TTL_SECONDS, required=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRow:
-    """A value in the list: its beginning, how long it is in bytes, and when it expires."""
-
-    name: str
-    url: str
-    beginning: str
-    size_bytes: int
-    expires_in: str
-
-    @property
-    def shown_name(self) -> str:
-        return mark_invisible(self.name)
+    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False, widget=WIDE_BOX, label="Key")
+    value = PlainTextField(label="Text", max_length=MAX_EDITED_CHARACTERS, required=False)
+    ttl_seconds = forms.IntegerField(
+        label="Seconds to live", min_value=1, max_value=MAX_TTL_SECONDS, required=False,
+        help_text="If it is empty, the value is kept until it is deleted.",
+    )  # fmt: skip
 
 
 def save_single_value(owner: Owner, account: Account, data: dict[str, Any]) -> str:
@@ -55,8 +41,7 @@ def save_single_value(owner: Owner, account: Account, data: dict[str, Any]) -> s
 
 
 def remove_single_value(owner: Owner, account: Account, data: dict[str, Any]) -> str:
-    was_there = delete_single_value(owner, key=data["name"])
-    return f"Deleted {mark_invisible(data['name'])}." if was_there else "The value was gone already."
+    return describe_deletion(data["name"], delete_single_value(owner, key=data["name"]))
 
 
 @admin.register(ValueAccount)
@@ -71,24 +56,20 @@ class ValueAccountAdmin(LiveAdmin):
 
     def show_account(self, request: HttpRequest, account: Account) -> HttpResponse:
         """List the values, a page at a time."""
-        named, began = request.GET.get("named", "")[:MAX_NAME_CHARACTERS], read_cursor(request)
-        names, cursor = collect_page(lambda at: scan_values(account_id=account.id, cursor=at, containing=named), began)
+        names, context = collect_page(request, partial(scan_values, account_id=account.id))
         stored = KeyValues(Owner(account_id=account.id)).describe(names, characters=MAX_SHOWN_CHARACTERS)
         rows = [
-            ValueRow(
+            ListedRow(
                 name=value.name,
                 url=self.page_url("value", account.id, name=value.name),
                 beginning=mark_invisible(value.beginning),
-                size_bytes=value.size_bytes,
-                expires_in=show_expiry(value.ttl_seconds),
+                size=value.size_bytes,
+                ttl_seconds=value.ttl_seconds,
             )
             for value in stored
         ]
-        context = {
-            "rows": rows, "cursor": cursor, "is_first_page": not began, "named": named,
-            "next_page": urlencode({"cursor": str(cursor), "named": named}),
-            "new_url": self.page_url("value", account.id), "may_write": self.has_change_permission(request),
-        }  # fmt: skip
+        may_write = self.has_change_permission(request)
+        context |= {"rows": rows, "new_url": self.page_url("value", account.id), "may_write": may_write}
         return self.render_account_page(request, account, "values_of_account", account.name, context)
 
     def value_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -108,8 +89,10 @@ class ValueAccountAdmin(LiveAdmin):
         name = named.cleaned_data["name"] if named.is_valid() else ""
         found = KeyValues(Owner(account_id=account.id)).find(name) if name else None
         initial = {"name": name} | ({"value": found.text, "ttl_seconds": found.ttl_seconds} if found else {})
+        form = failed if isinstance(failed, SingleValueForm) else SingleValueForm(initial=initial)
+        form.fields["name"].widget.attrs["readonly"] = found is not None
         context = {
-            "form": failed if isinstance(failed, SingleValueForm) else SingleValueForm(initial=initial),
+            "form": form,
             "name": name,
             "shown_name": mark_invisible(name),
             "is_missing": bool(name) and found is None,

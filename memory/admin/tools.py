@@ -31,10 +31,6 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]
     description = PlainTextField(required=False)
 
 
-def format_uses(tool: Tool) -> str:
-    return f"{tool.usage_count:,}: {tool.success_count:,} succeeded, {tool.failure_count:,} failed"
-
-
 def render_strategies(tool: Tool) -> SafeString | str:
     rows = StrategyTool.objects.filter(account_id=tool.account_id, tool=tool).order_by("-strategy_id")
     found = rows.values_list("strategy_id", text_excerpt("strategy__text"))[:MAX_STRATEGIES_SHOWN]
@@ -60,7 +56,9 @@ class ToolAdmin(ListExportAdmin, AuditedAdmin):
     deletion_note = "All records of their use are deleted too, and strategies no longer refer to them."
 
     named = text_column("Tool", "name", empty="")
-    uses = column("Uses", format_uses)
+    uses = column(
+        "Uses", lambda tool: f"{tool.usage_count:,}: {tool.success_count:,} succeeded, {tool.failure_count:,} failed"
+    )
     latency = column("Average latency", lambda tool: format_latency(tool.avg_latency_ms))
     use_pages = column(
         "Uses",

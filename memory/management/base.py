@@ -1,15 +1,18 @@
-"""Parts that commands share: help, refusals, the end by Ctrl-C, account look-up, encryption keys, progress bars."""
+"""Parts that commands share: help, refusals, the end by Ctrl-C, reports, accounts, encryption keys, progress bars."""
 
+import json
 import sys
-from argparse import RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterable, Iterator
+from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from rich.console import Console
+from django.utils.dateparse import parse_datetime
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from memory.errors import MemoryServiceError, NotFound
@@ -27,7 +30,7 @@ class OperatorCommand(BaseCommand):
 
     epilog = ""
     refusals: ClassVar[tuple[type[Exception], ...]] = ()
-    """Errors whose texts are whole sentences. Those of services and settings get their full stop here."""
+    """Errors whose texts are whole sentences. Those of services and settings get a full stop where they have none."""
     advice = ""
     """A sentence on what is done and how to go on, printed after Ctrl-C."""
 
@@ -42,9 +45,13 @@ class OperatorCommand(BaseCommand):
         except self.refusals as err:
             raise CommandError(str(err)) from err
         except (MemoryServiceError, ImproperlyConfigured) as err:
-            raise CommandError(f"{err}.") from err
+            raise CommandError(f"{str(err).removesuffix('.')}.") from err
         except KeyboardInterrupt:
             end_interrupted(self, self.advice)
+
+    def print_figures(self, figures: Mapping[str, Any], sentence: str, options: Mapping[str, Any]) -> None:
+        """Print the figures as one JSON object if --json was given, else the sentence that tells them."""
+        self.stdout.write(json.dumps(figures) if options["json"] else sentence)
 
 
 def find_account(name: str) -> Account:
@@ -53,6 +60,17 @@ def find_account(name: str) -> Account:
         return register.find_account(name)
     except NotFound as err:
         raise CommandError(f"There is no account {name!r}.") from err
+
+
+def zoned_time(text: str) -> datetime:
+    """Parse an ISO 8601 time with a zone. Raises ArgumentTypeError."""
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ArgumentTypeError(f"{text!r} is not a time with a zone, such as 2030-01-01T00:00:00Z")
+    return moment
 
 
 def count_until_interrupted(
@@ -67,6 +85,15 @@ def count_until_interrupted(
     except KeyboardInterrupt:
         return rows, True
     return rows, False
+
+
+def render_text(parts: Iterable[RenderableType], *, width: int) -> str:
+    """Render tables and lines as plain text of at most `width` columns."""
+    console = Console(width=width, highlight=False)
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    return capture.get()
 
 
 def end_interrupted(command: BaseCommand, advice: str) -> NoReturn:

@@ -47,7 +47,7 @@ def test_each_file_is_judged_by_what_the_others_teach() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("empty_redis")
 def test_the_command_learns_from_a_file_and_writes_the_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(command, "FACT_ENDINGS_FILE", tmp_path / "weights.json")
+    monkeypatch.setattr(command.Command, "weights_file", tmp_path / "weights.json")
 
     printed = io.StringIO()
     call_command("learn_fact_endings", str(PLAIN), "--write", "--held-out", str(PLAIN), stdout=printed)

@@ -140,7 +140,7 @@ def test_questions_that_no_other_question_can_teach_are_reported(tmp_path: Path)
 def test_writing_the_shipped_weights_asks_for_a_restart_of_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(learn_ranking, "WEIGHTS_FILE", tmp_path / "weights.json")
+    monkeypatch.setattr(learn_ranking.Command, "weights_file", tmp_path / "weights.json")
 
     run("learn_ranking", write(tmp_path, ABOUT_TURNS), "--write")
 

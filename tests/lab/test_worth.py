@@ -95,7 +95,7 @@ def test_a_file_is_judged_by_weights_that_do_not_know_it() -> None:
 @pytest.mark.slow
 def test_the_shipped_weights_are_what_the_command_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = tmp_path / "worth.json"
-    monkeypatch.setattr(command, "WORTH_FILE", written)
+    monkeypatch.setattr(command.Command, "weights_file", written)
     first, *others = sorted(SAMPLE.glob("*.txt"))
     report = run_json("learn_worth", first, "--write", *map(str, others))
     claims = own_words("The user gets up at five since January", "The user is done")

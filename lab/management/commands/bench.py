@@ -12,7 +12,6 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 from django.utils import timezone
-from rich.console import Console
 from rich.table import Table
 
 from lab.benchmarks.cases import all_cases
@@ -24,7 +23,7 @@ from lab.benchmarks.recall import recall_bodies
 from lab.benchmarks.scratch import fill_episodes, scratch_account
 from lab.benchmarks.throughput import CONNECTIONS, SECONDS, Throughput, measure_throughput
 from lab.benchmarks.web import KeepAliveClient, web_server
-from memory.management.base import OperatorCommand, require_keys
+from memory.management.base import OperatorCommand, render_text, require_keys
 from memory.retrieval.retrievers.vector import VECTOR
 from memory_project.postgresql.failures import describe_missing_migrations
 from memory_project.postgresql.roles import owner_connection
@@ -91,11 +90,8 @@ class Command(OperatorCommand):
             }
             self.stdout.write(json.dumps(figures))
             return
-        console = Console(width=WIDTH, highlight=False)
-        with console.capture() as capture:
-            console.print(render_measurements(measured, rounds=options["rounds"]))
-            console.print(render_throughput(throughput))
-        self.stdout.write(capture.get())
+        tables = (render_measurements(measured, rounds=options["rounds"]), render_throughput(throughput))
+        self.stdout.write(render_text(tables, width=WIDTH))
 
     def print_growth_of_jobs(self, jobs: Iterable[str], *, as_json: bool) -> None:
         """Print the figures as they come: some jobs take minutes."""

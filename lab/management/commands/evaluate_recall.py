@@ -2,27 +2,33 @@
 
 import json
 import random
-import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from rich.console import RenderableType
 
-from lab.evaluation.charts import render_chart
 from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.figures import json_of, report_on
-from lab.evaluation.files import FORMATS, open_file
-from lab.evaluation.output import render
+from lab.evaluation.files import open_file
 from lab.evaluation.runs import Evaluation, RequestedFigures, evaluate
-from lab.evaluation.tables import FITTED, LEFT_OUT, format_untaught, render_ablation, render_budgets, render_report
+from lab.evaluation.tables import (
+    FITTED,
+    LEFT_OUT,
+    WIDTH,
+    format_untaught,
+    render_ablation,
+    render_budgets,
+    render_report,
+)
+from lab.management.learning import add_format_argument
 from memory.errors import Unprocessable
+from memory.management.base import OperatorCommand, render_text
 from memory.retrieval.techniques import choose_plan
 
-INTERRUPTED = 130
 SEED = 17
 
 EPILOG = """
@@ -41,7 +47,7 @@ formats:
 
   manage.py evaluate_recall questions.json
   manage.py evaluate_recall locomo10.json --techniques lexical,-diversity --questions 100
-  manage.py evaluate_recall locomo10.json --leave-one-out --ablate --plot ablation.svg
+  manage.py evaluate_recall locomo10.json --leave-one-out --ablate
 """
 
 
@@ -52,14 +58,14 @@ def positive(text: str) -> int:
     return number
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Load a set of questions into a scratch account, ask them, and say how many of their answers were found."
+    epilog = EPILOG
+    advice = "What was loaded is deleted."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("file", type=Path, metavar="FILE")
-        parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in the file")
+        add_format_argument(parser)
         parser.add_argument("--techniques", default="", help="as in a request, with commas between: lexical,-diversity")
         parser.add_argument(
             "--together",
@@ -80,7 +86,6 @@ class Command(BaseCommand):
         parser.add_argument(
             "--ablate", action="store_true", help="say what each signal brings, and each technique (asks many times)"
         )
-        parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw what --ablate says of signals")
         parser.add_argument(
             "--budgets", action="store_true", help="compare fusions, words and meaning within equal numbers of tokens"
         )
@@ -90,23 +95,15 @@ class Command(BaseCommand):
         samples = open_file(options["file"], options["format"])
         samples = thin_out([join_samples(samples)] if options["together"] else samples, options["questions"])
         wanted = requested_figures(options, samples)
-        try:
-            evaluation = evaluate(samples, wanted)
-        except KeyboardInterrupt:
-            self.stderr.write("Interrupted; what was loaded is deleted.")
-            sys.exit(INTERRUPTED)
+        evaluation = evaluate(samples, wanted)
         if options["json"]:
             self.stdout.write(json.dumps(serialize_results(evaluation, samples)))
         else:
-            self.stdout.write(render(render_all(evaluation)))
-        if options["plot"] is not None and evaluation.ablation is not None:
-            options["plot"].write_text(render_chart(evaluation.ablation), encoding="utf-8")
+            self.stdout.write(render_text(render_all(evaluation), width=WIDTH))
 
 
 def requested_figures(options: dict[str, Any], samples: Sequence[EvaluationSample]) -> RequestedFigures:
-    """Return what to compute. Raises CommandError for options that need others, and for missing files."""
-    if options["plot"] is not None and not options["ablate"]:
-        raise CommandError("--plot draws what --ablate says: ask for both")
+    """Return what to compute. Raises CommandError for options that need more questions than there are."""
     asked = sum(bool(sample.counted) for sample in samples)
     if not asked:
         raise CommandError("there is no question but adversarial ones, which nothing answers: no average is of them")

@@ -1,20 +1,17 @@
 """`manage.py learn_confidence`: weights of the confidence of results, learned from questions and their answers."""
 
 import json
-import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 from rich.console import RenderableType
 
-from lab.benchmarks.scratch import scratch_account
-from lab.evaluation.calibration_charts import render_calibration
 from lab.evaluation.confidence import (
     L2,
     OWN_SHARE,
@@ -27,24 +24,24 @@ from lab.evaluation.confidence import (
     record_results,
 )
 from lab.evaluation.datasets import EvaluationSample
-from lab.evaluation.files import FORMATS, open_file
-from lab.evaluation.loading import load_samples, steps_of
-from lab.evaluation.output import render
-from lab.evaluation.progress import collect, open_bar
+from lab.evaluation.files import open_file
+from lab.evaluation.loading import load_in_scratch
+from lab.evaluation.progress import collect
 from lab.evaluation.tables import open_table
+from lab.management.learning import PURPOSE, LearnCommand, LearningReport, add_format_argument
 from memory.providers.embeddings import embedding_provider
-from memory.retrieval.confidence import CONFIDENCE_FILE, FLOOR, Calibrations, learned_calibrations
+from memory.retrieval.confidence import CONFIDENCE_FILE, FLOOR, Calibrations
 from memory.retrieval.techniques import choose_plan
 from memory_project.embedded.models import BUNDLED_MODEL
 
-INTERRUPTED = 130
-PURPOSE = "learning"
 DIGITS = 3
-RESTART = "The weights are written: restart web servers and workers that run, which go by what they read at start."
 EPILOG = """
 Every file is loaded into a scratch account, and each of its samples into another; nothing of it stays. Each sample is
 asked its own questions, and some of the other samples of its file, of which it must know nothing: leave out files whose
 samples tell the same. In an account of its own it does not know most words of these.
+
+--write replaces the shipped weights, which are for the bundled model. With any other model, use --to, and name
+that file in MEMORY_CONFIDENCE_WEIGHTS.
 
 Figures of a file are by weights that were learned on the other files, if there are any.
 
@@ -53,49 +50,29 @@ Figures of a file are by weights that were learned on the other files, if there 
 """
 
 
-class Command(BaseCommand):
+class Command(LearnCommand):
     help = "Learn how likely the results of a recall help, and say how well that tells questions without an answer."
+    epilog = EPILOG
+    weights_file = CONFIDENCE_FILE
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
-        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-        parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
-        target = parser.add_mutually_exclusive_group()
-        target.add_argument("--write", action="store_true", help="replace the shipped weights, of the bundled model")
-        target.add_argument(
-            "--to", type=Path, metavar="FILE", help="write the weights here, for MEMORY_CONFIDENCE_WEIGHTS; any model"
-        )
-        parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw the calibration")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        super().add_arguments(parser)
+        add_format_argument(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def learn(self, options: dict[str, Any]) -> LearningReport:
         model = embedding_provider().model
         if options["write"] and model != BUNDLED_MODEL:
             raise CommandError(
                 f"--write replaces the shipped weights, which are for the model {BUNDLED_MODEL}; this is {model}. Write"
                 " yours with --to FILE, and name the file in MEMORY_CONFIDENCE_WEIGHTS."
             )
-        try:
-            recorded = [each for path in options["files"] for each in record_file(path, options["format"])]
-        except KeyboardInterrupt:
-            self.stderr.write("Interrupted; what was loaded is deleted.")
-            sys.exit(INTERRUPTED)
+        recorded = [each for path in options["files"] for each in record_file(path, options["format"])]
         if not any(each.is_answer.any() for each in recorded):
             raise CommandError("No answer was among the results of any question: there is nothing to learn from.")
         figures = judge_files(recorded)
         document = document_of(learn_calibrations(recorded, model=model), recorded)
-        if options["plot"] is not None:
-            options["plot"].write_text(render_calibration(figures), encoding="utf-8")
-        self.stdout.write(
-            json.dumps(document | {"figures": [asdict(each) for each in figures]})
-            if options["json"]
-            else render([json.dumps(document, indent=1), *render_figures(figures)])
-        )
-        if path := CONFIDENCE_FILE if options["write"] else options["to"]:
-            write_weights(path, document)
-            # not into what may be JSON
-            self.stderr.write(RESTART)
+        shown = [json.dumps(document, indent=1), *render_figures(figures)]
+        return LearningReport(document=document, figures=figures, shown=shown)
 
 
 def record_file(path: Path, file_format: str) -> list[RecordedResults]:
@@ -111,9 +88,7 @@ def record_in_account(
     stored: list[EvaluationSample], samples: Sequence[EvaluationSample], *, file: str, is_apart: bool
 ) -> list[RecordedResults]:
     """Ask these samples of a file, in an account that holds nothing else."""
-    with scratch_account(PURPOSE) as scratch:
-        with open_bar("loading", steps_of(stored)) as advance:
-            loaded = list(load_samples(stored, scratch.account, now=timezone.now(), advance=advance))
+    with load_in_scratch(PURPOSE, stored) as loaded:
         plan = choose_plan(())
         asked = (record_results(each, samples, plan, file=file, is_apart=is_apart) for each in loaded)
         return collect("asking", count_questions(stored, samples), chain.from_iterable(asked))
@@ -137,14 +112,6 @@ def document_of(learned: Calibrations, recorded: Sequence[RecordedResults]) -> d
             "l2": L2,
         }
     }
-
-
-def write_weights(path: Path, document: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    except OSError as err:
-        raise CommandError(f"{path} cannot be written: {err.strerror}") from err
-    learned_calibrations.cache_clear()
 
 
 def render_figures(figures: Sequence[ConfidenceFigures]) -> Iterator[RenderableType]:

@@ -1,13 +1,12 @@
 """`manage.py learn_fact_endings`: weights by which a fact ends when its statement was replaced."""
 
-import json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 from rich.console import RenderableType
 
@@ -22,9 +21,9 @@ from lab.evaluation.fact_endings import (
 )
 from lab.evaluation.files import open_file
 from lab.evaluation.loading import extract_samples, load_samples, steps_of
-from lab.evaluation.output import render
 from lab.evaluation.progress import open_bar
 from lab.evaluation.tables import open_table
+from lab.management.learning import PURPOSE, LearnCommand, LearningReport
 from memory.extraction.fact_endings import FACT_ENDINGS_FILE, FEATURES
 
 DIGITS = 3
@@ -39,41 +38,38 @@ weights of all FILEs.
 """
 
 
-class Command(BaseCommand):
+class Command(LearnCommand):
     help = "Learn when a fact ends because its statement was replaced, and say how well that is told."
+    epilog = EPILOG
+    weights_file = FACT_ENDINGS_FILE
+    readers = "the workers that run"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
-        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        super().add_arguments(parser)
         parser.add_argument("--held-out", type=Path, nargs="*", default=[], metavar="FILE", help="files to judge alone")
-        parser.add_argument("--write", action="store_true", help="replace the shipped weights")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def learn(self, options: dict[str, Any]) -> LearningReport:
         files = [read_file(path) for path in options["files"]]
         if not 0 < sum(each.is_ended.sum() for each in files) < sum(len(each.is_ended) for each in files):
             raise CommandError("The files need facts whose statement was replaced, as questions say, and others.")
         learned = learn_fact_endings(files)
         figures = [*judge_files(files), *(judge(read_file(path), learned) for path in options["held_out"])]
-        self.stdout.write(render(render_figures(figures)))
-        if options["write"]:
-            document = {
-                "intercept": round(learned.intercept, DIGITS),
-                "weights": dict(zip(FEATURES, np.round(learned.weights, DIGITS).tolist(), strict=True)),
-                "learned": {
-                    "date": timezone.now().date().isoformat(),
-                    "files": len(files),
-                    "facts": sum(len(set(each.facts)) for each in files),
-                },
-            }
-            FACT_ENDINGS_FILE.write_text(f"{json.dumps(document, indent=1)}\n", encoding="utf-8")
-            self.stderr.write("The weights are written: restart the workers that run.")
+        document = {
+            "intercept": round(learned.intercept, DIGITS),
+            "weights": dict(zip(FEATURES, np.round(learned.weights, DIGITS).tolist(), strict=True)),
+            "learned": {
+                "date": timezone.now().date().isoformat(),
+                "files": len(files),
+                "facts": sum(len(set(each.facts)) for each in files),
+            },
+        }
+        return LearningReport(document=document, figures=figures, shown=render_figures(figures))
 
 
 def read_file(path: Path) -> FactEndings:
     """Return the facts of a file that may end. Raises CommandError for a file that is no sample."""
     samples = open_file(path)
-    with scratch_account("learning") as scratch, open_bar(path.name, steps_of(samples)) as advance:
+    with scratch_account(PURPOSE) as scratch, open_bar(path.name, steps_of(samples)) as advance:
         scratch.account.contradictions = KEEP_ALL
         scratch.account.save(update_fields=["contradictions"])
         loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))

@@ -1,24 +1,19 @@
 """`manage.py learn_ranking`: weights of the ranker's signals, learned from questions whose answers are known."""
 
-import json
-import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
+from rich.console import RenderableType
 
-from lab.benchmarks.scratch import scratch_account
 from lab.evaluation.ablation import AblationRow, ablation_row
 from lab.evaluation.datasets import EvaluationSample
-from lab.evaluation.files import FORMATS, open_file
-from lab.evaluation.loading import extract_samples, load_samples, steps_of
-from lab.evaluation.output import render
-from lab.evaluation.progress import open_bar
+from lab.evaluation.files import open_file
+from lab.evaluation.loading import load_in_scratch
 from lab.evaluation.ranker import (
     L2,
     PLACES,
@@ -32,14 +27,11 @@ from lab.evaluation.ranker import (
 from lab.evaluation.recording import RecordedQuestion
 from lab.evaluation.runs import record_each
 from lab.evaluation.tables import format_untaught, render_columns, render_weights
+from lab.management.learning import PURPOSE, LearnCommand, LearningReport, add_format_argument
 from memory.retrieval.ranking import WEIGHTS_FILE, Weights, learned_weights
 
-INTERRUPTED = 130
-PURPOSE = "learning"
 DIGITS = 3
 """Digits of a weight; more are noise."""
-
-RESTART = "The weights are written: restart web servers and workers that run, which go by what they read at start."
 
 EPILOG = """
 Every file is loaded into a scratch account and asked once, through the pipeline behind /recall, as evaluate_recall does
@@ -71,49 +63,30 @@ class Lessons:
     rows: Sequence[AblationRow]
 
 
-class Command(BaseCommand):
+class Command(LearnCommand):
     help = "Learn the weights of the ranker's signals from files of questions, and say how good they are."
+    epilog = EPILOG
+    weights_file = WEIGHTS_FILE
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
-        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-        parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
+        super().add_arguments(parser)
+        add_format_argument(parser)
         parser.add_argument("--l2", type=cost, default=L2, help=f"cost of large weights per question (default: {L2})")
         parser.add_argument(
             "--extract", action="store_true", help="learn how extracted facts and entities compare with turns as well"
         )
-        place = parser.add_mutually_exclusive_group()
-        place.add_argument(
-            "--write", dest="place", action="store_const", const=WEIGHTS_FILE, help="write them where recall reads them"
-        )
-        place.add_argument("--write-to", dest="place", type=Path, metavar="FILE", help="write them elsewhere")
         parser.add_argument("--date", type=date.fromisoformat, help="when they were learned (default: today)")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        files = {path: open_file(path, options["format"]) for path in options["files"]}
-        try:
-            recorded = [each for path, samples in files.items() for each in record_file(samples, file=str(path))]
-            if options["extract"]:
-                for path, samples in files.items():
-                    again = record_file(samples, file=str(path), extracts=True)
-                    recorded += [each for each in again if each.has_extracted]
-            lessons = learn_from(recorded, l2=options["l2"])
-        except KeyboardInterrupt:
-            self.stderr.write("Interrupted; what was loaded is deleted.")
-            sys.exit(INTERRUPTED)
+    def learn(self, options: dict[str, Any]) -> LearningReport:
+        files = {str(path): open_file(path, options["format"]) for path in options["files"]}
+        recorded = [each for name, samples in files.items() for each in record_file(samples, file=name)]
+        if options["extract"]:
+            for name, samples in files.items():
+                again = record_file(samples, file=name, extracts=True)
+                recorded += [each for each in again if each.has_extracted]
+        lessons = learn_from(recorded, l2=options["l2"])
         document = document_of(lessons, l2=options["l2"], day=options["date"] or timezone.now().date())
-        if options["place"] is not None:
-            write_weights(options["place"], document)
-        self.stdout.write(
-            json.dumps(document | {"figures": [asdict(row) for row in lessons.rows]})
-            if options["json"]
-            else show(lessons)
-        )
-        if options["place"] == WEIGHTS_FILE:
-            # not into what may be JSON
-            self.stderr.write(RESTART)
+        return LearningReport(document=document, figures=lessons.rows, shown=render_lessons(lessons))
 
 
 def cost(text: str) -> float:
@@ -129,11 +102,7 @@ def record_file(samples: list[EvaluationSample], *, file: str, extracts: bool = 
     Statements that were replaced are about the question as well: their order is not the ranker's.
     """
     samples = [with_replaced(sample) for sample in samples]
-    with scratch_account(PURPOSE) as scratch:
-        with open_bar("loading", steps_of(samples)) as advance:
-            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
-        if extracts:
-            loaded = extract_samples(loaded, scratch.account, now=timezone.now())
+    with load_in_scratch(PURPOSE, samples, extracts=extracts) as loaded:
         return [replace(each, file=file) for each in record_each(loaded, ())]
 
 
@@ -186,15 +155,7 @@ def rounded_weight(lesson: LearningSet) -> dict[str, float]:
     return {name: weight for name, weight in weights.items() if weight}
 
 
-def write_weights(path: Path, document: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    except OSError as err:
-        raise CommandError(f"{path} cannot be written: {err.strerror}") from err
-    learned_weights.cache_clear()
-
-
-def show(lessons: Lessons) -> str:
+def render_lessons(lessons: Lessons) -> list[RenderableType]:
     title = f"recall@{PLACES}, as far as weights and scorers decide"
     tables = [render_weights(lessons.learned), render_columns(title, lessons.rows)]
-    return render([*tables, *format_untaught(lessons.untaught)])
+    return [*tables, *format_untaught(lessons.untaught)]

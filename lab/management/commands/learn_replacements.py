@@ -1,11 +1,11 @@
 """`manage.py learn_replacements`: weights by which a later statement is taken to replace an earlier one."""
 
 import json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from lab.benchmarks.scratch import scratch_account
@@ -22,10 +22,10 @@ from lab.evaluation.replacing import (
     learn_replacements,
     small_samples,
 )
+from lab.management.learning import PURPOSE, LearnCommand, LearningReport
 from memory.extraction.replacement import FEATURES, WEIGHTS_FILE
 from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
 
-PURPOSE = "learning"
 DIGITS = 3
 EPILOG = f"""
 Every file is loaded into a scratch account; nothing of it stays. The questions of FILE say which statements were
@@ -38,17 +38,16 @@ Precision and recall are those of samples that were left out of the learning.
 """
 
 
-class Command(BaseCommand):
+class Command(LearnCommand):
     help = "Learn when a later statement replaces an earlier one, and say how good the weights are."
+    epilog = EPILOG
+    weights_file = WEIGHTS_FILE
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
-        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        super().add_arguments(parser)
         parser.add_argument("--others", type=Path, nargs="*", default=[], metavar="FILE", help="further conversations")
-        parser.add_argument("--write", action="store_true", help="write the weights where the service reads them")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def learn(self, options: dict[str, Any]) -> LearningReport:
         pairs = [each for path in options["files"] for each in compare_file(open_file(path))]
         if not any(each.is_replacement.any() for each in pairs):
             raise CommandError("No question names what its answers replaced: there is nothing to learn from.")
@@ -71,11 +70,7 @@ class Command(BaseCommand):
                 ],
             },
         }
-        text = json.dumps(document, indent=1)
-        if options["write"]:
-            WEIGHTS_FILE.write_text(f"{text}\n", encoding="utf-8")
-            self.stderr.write("The weights are written: restart web servers and workers that run.")
-        self.stdout.write(text)
+        return LearningReport(document=document, figures=figures, shown=[json.dumps(document, indent=1)])
 
 
 def compare_file(samples: list[EvaluationSample], *, share: float = 1.0) -> list[ComparedPairs]:

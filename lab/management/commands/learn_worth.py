@@ -1,18 +1,14 @@
 """`manage.py learn_worth`: weights of the worth of claims, learned from talk in which readers judged them."""
 
-import json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 from rich.console import RenderableType
 
-from lab.evaluation.output import render
 from lab.evaluation.progress import collect
 from lab.evaluation.tables import open_table
 from lab.evaluation.worth import (
@@ -24,11 +20,11 @@ from lab.evaluation.worth import (
     learn_worth,
     read_judged,
 )
-from memory.extraction.worth import WORDS, WORTH_FILE, Worth, shipped_worth
+from lab.management.learning import LearnCommand, LearningReport
+from memory.extraction.worth import WORDS, WORTH_FILE, Worth
 from memory_project.embedded.models import BUNDLED_MODEL
 
 DIGITS = 4
-RESTART = "The weights are written: restart the workers that run, which go by what they read at start."
 EPILOG = f"""
 A file has a line '@ ID KIND NAME TIME' for each conversation, then a line 'U: ...' or 'A: ...' for each turn of the
 user or the assistant. After a user's turn, it has a line for each claim that a reader judged: '+ claim' if it is right,
@@ -41,34 +37,24 @@ Each of {FOLDS} groups of files is judged by weights that were learned on the ot
 """
 
 
-class Command(BaseCommand):
+class Command(LearnCommand):
     help = "Learn which claims of extraction are worth keeping, and say how well that is told."
+    epilog = EPILOG
+    advice = ""
+    weights_file = WORTH_FILE
+    readers = "the workers that run"
+    indent = None
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
-        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-        parser.add_argument("--write", action="store_true", help="replace the shipped weights")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-    def handle(self, *args: Any, **options: Any) -> None:
+    def learn(self, options: dict[str, Any]) -> LearningReport:
         judged = collect("reading", len(options["files"]), map(read_file, options["files"]))
         judged = [each for each in judged if each.claims]
         if not 0 < sum(each.is_good.sum() for each in judged) < sum(len(each.claims) for each in judged):
             raise CommandError(
                 "The files have to hold claims that are good ('+ ') and claims that are not ('- ', '~ ')."
             )
-        document, figures = document_of(learn_worth(judged), judged), judge_files(judged)
-        self.stdout.write(
-            json.dumps(document | {"figures": [asdict(each) for each in figures]})
-            if options["json"]
-            else render(render_figures(figures))
-        )
-        if options["write"]:
-            WORTH_FILE.write_text(json.dumps(document) + "\n", encoding="utf-8")
-            shipped_worth.cache_clear()
-            # not into what may be JSON
-            self.stderr.write(RESTART)
+        figures = judge_files(judged)
+        document = document_of(learn_worth(judged), judged)
+        return LearningReport(document=document, figures=figures, shown=render_figures(figures))
 
 
 def read_file(path: Path) -> JudgedTalk:

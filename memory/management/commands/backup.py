@@ -1,6 +1,5 @@
 """`manage.py backup`: PostgreSQL, Redis and the keys of this installation, in a folder."""
 
-import json
 from argparse import ArgumentParser
 from dataclasses import asdict
 from pathlib import Path
@@ -56,10 +55,7 @@ class Command(OperatorCommand):
             manifest = create_backup(folder, passphrase=passphrase, now=timezone.now(), report=self.stderr.write)
         except OSError as err:
             raise CommandError(f"{err.filename or folder}: {err.strerror or err}.") from err
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(manifest)))
-            return
         size = sum(file.size_bytes for file in manifest.files.values())
-        self.stdout.write(
-            f"{folder}: {sum(manifest.rows.values()):,} rows, {manifest.live_keys:,} keys of Redis, {size:,} bytes"
-        )
+        rows = sum(manifest.rows.values())
+        sentence = f"{folder}: {rows:,} rows, {manifest.live_keys:,} keys of Redis, {size:,} bytes"
+        self.print_figures(asdict(manifest), sentence, options)

@@ -1,16 +1,15 @@
 """`manage.py export_archive`: everything of an account, an agent or a user as one zip."""
 
 import json
-import sys
 import time
 from argparse import ArgumentParser
 from typing import IO, Any, cast
 
-from django.core.management.base import CommandError, OutputWrapper
+from django.core.management.base import CommandError
 
 from memory.audit import record_audit
-from memory.management.base import INTERRUPTED, OperatorCommand, find_account, require_keys, terminal_bar
-from memory.management.commands.export_conversations import Output, open_output, refuse_to_replace
+from memory.management.base import OperatorCommand, find_account, require_keys, terminal_bar
+from memory.management.exports import Output, open_output, refuse_to_replace
 from memory.owner import Owner
 from memory.services.transfer.export import export_archive
 from memory.services.transfer.selection import TransferScope
@@ -55,6 +54,7 @@ class Sink:
 class Command(OperatorCommand):
     help = "Export an account, or an agent or a user of it, to a zip that import_archive reads."
     epilog = EPILOG
+    advice = "The export is not complete."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--account", metavar="NAME", default="default", help="its name (default: %(default)s)")
@@ -78,9 +78,6 @@ class Command(OperatorCommand):
             counts, size_bytes = self.run_export(scope, options)
         except SealBroken as err:
             raise CommandError(f"An encrypted column cannot be exported: {err}.") from err
-        except KeyboardInterrupt:
-            self.stderr.write("Interrupted: the export is not complete.")
-            sys.exit(INTERRUPTED)
         seconds = round(time.monotonic() - started, 1)
         if options["json"]:
             self.stderr.write(json.dumps({"rows": counts, "size_bytes": size_bytes, "seconds": seconds}))
@@ -88,9 +85,8 @@ class Command(OperatorCommand):
         self.stderr.write(f"{sum(counts.values())} rows, {size_bytes} bytes, {seconds} seconds")
 
     def run_export(self, scope: TransferScope, options: dict[str, Any]) -> tuple[dict[str, int], int]:
-        stdout: OutputWrapper = self.stdout
         with (
-            open_output(options["output"], stdout) as output,
+            open_output(options["output"], self.stdout) as output,
             terminal_bar("{task.fields[rows]} rows", total=lambda: 0, rows=0) as update,
         ):
             sink = Sink(output)

@@ -1,30 +1,21 @@
 """`manage.py export_conversations`: conversations into JSON Lines, as import_conversations reads them."""
 
 import json
-import os
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError, OutputWrapper
-
-from memory.management.base import INTERRUPTED, OperatorCommand, find_account, progress_bar
-from memory.management.commands.run_job import zoned_time
+from memory.management.base import OperatorCommand, find_account, progress_bar, zoned_time
+from memory.management.exports import open_output, refuse_to_replace
 from memory.models import Account
 from memory.services.conversations.export import (
     ExportCounts,
     ExportSelection,
-    Write,
     export_conversations,
     select_conversations,
 )
-
-READER_LEFT = 141
 
 EPILOG = """
 One conversation a line, oldest first, as they are at one moment:
@@ -49,6 +40,7 @@ Exit status: 0, or 1 when a conversation is longer (64 MiB) than an import takes
 class Command(OperatorCommand):
     help = "Export conversations with all their turns as JSON Lines, streamed."
     epilog = EPILOG
+    advice = "The export is not complete."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: - for standard output")
@@ -75,11 +67,7 @@ class Command(OperatorCommand):
             since=options["since"],
         )
         started = time.monotonic()
-        try:
-            total = self.run_export(account, selection, options["file"])
-        except KeyboardInterrupt:
-            self.stderr.write("Interrupted: the export is not complete.")
-            sys.exit(INTERRUPTED)
+        total = self.run_export(account, selection, options["file"])
         self.report(total, seconds=time.monotonic() - started, as_json=options["json"])
         if total.oversized:
             sys.exit(1)
@@ -102,54 +90,3 @@ class Command(OperatorCommand):
         )
         if total.oversized:
             self.stderr.write(f"{total.oversized} of them are longer than an import takes")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """The target of an export. `empty` takes back what was written, from a file that is not complete yet."""
-
-    write: Write
-    is_file: bool = False
-    empty: Callable[[], object] = lambda: None
-
-
-def refuse_to_replace(file: str) -> None:
-    """Raise CommandError for a file that holds something: an older export may have what was erased since."""
-    path = Path(file)
-    if path.is_file() and path.stat().st_size:
-        raise CommandError(f"{path} exists: name another file, or give --replace.")
-
-
-@contextmanager
-def open_output(file: str, stdout: OutputWrapper) -> Iterator[Output]:
-    """Open the output. A regular file is written next to its path and renamed when it is complete."""
-    if file == "-":
-        with written_to(stdout) as write:
-            yield Output(write=write)
-        return
-    path = Path(file)
-    is_replaced = path.is_file() or not path.exists()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}") if is_replaced else path
-    try:
-        with temporary.open("wb") as stream:
-            yield Output(write=stream.write, is_file=is_replaced, empty=lambda: stream.truncate(stream.seek(0)))
-        if is_replaced:
-            temporary.replace(path)
-    except OSError as err:
-        raise CommandError(f"{path} cannot be written: {err.strerror}") from err
-    finally:
-        if is_replaced:
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def written_to(stdout: OutputWrapper) -> Iterator[Write]:
-    """Write bytes to standard output, whatever encoding the terminal has; a reader that leaves ends the export."""
-    raw = getattr(stdout, "buffer", None)
-    try:
-        yield raw.write if raw else lambda piece: stdout.write(piece.decode(), ending="")
-        stdout.flush()
-    except BrokenPipeError:
-        # nobody reads: Python must not try again when it exits
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(READER_LEFT)

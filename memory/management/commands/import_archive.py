@@ -1,6 +1,5 @@
 """`manage.py import_archive`: what export_archive wrote, into an account."""
 
-import json
 import shutil
 import tempfile
 import time
@@ -14,9 +13,9 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from memory.errors import MemoryServiceError
-from memory.management.base import OperatorCommand, end_interrupted, find_account, require_keys, terminal_bar
-from memory.management.commands.import_conversations import open_source
-from memory.models import Account, Transfer
+from memory.management.base import OperatorCommand, require_keys, terminal_bar
+from memory.management.imports import add_target_arguments, find_target, open_source
+from memory.models import Transfer
 from memory.services.transfer.load import begin_file_import, check_archive, fail_import, load_archive
 from memory.services.transfer.transfers import transfer_lock
 
@@ -37,25 +36,21 @@ Exit status: 0, 1 when the archive is refused or the account is unknown, 130 on 
 class Command(OperatorCommand):
     help = "Import an archive of export_archive into an account."
     epilog = EPILOG
+    advice = "What was imported stays; run the same command again to resume."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE", help="the zip, or - for standard input")
-        parser.add_argument("--account", metavar="NAME", default="default", help="its name (default: %(default)s)")
-        parser.add_argument("--create-account", action="store_true", help="create the account if it does not exist")
+        add_target_arguments(parser)
         parser.add_argument("--dry-run", action="store_true", help="check the archive, and store nothing")
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         require_keys()
-        name, now = options["account"], timezone.now()
-        started = time.monotonic()
-        if options["create_account"] and not Account.objects.filter(name=name).exists():
-            if options["dry_run"]:
-                self.rehearse_new_account(options, started)
-                return
-            account, _ = Account.objects.get_or_create(name=name)
-        else:
-            account = find_account(name)
+        started, now = time.monotonic(), timezone.now()
+        account = find_target(options)
+        if account._state.adding:
+            self.rehearse_new_account(options, started)
+            return
         with seekable(options["file"]) as source:
             transfer = begin_file_import(account, source, dry_run=options["dry_run"], now=now)
             try:
@@ -66,9 +61,7 @@ class Command(OperatorCommand):
             except MemoryServiceError as err:
                 fail_import(transfer, str(err), now=timezone.now())
                 raise CommandError(f"The archive was not imported: {err}.") from err
-            except KeyboardInterrupt:
-                end_interrupted(self, "What was imported stays; run the same command again to resume.")
-        self.report(transfer, seconds=round(time.monotonic() - started, 1), as_json=options["json"])
+        self.report(transfer, started, options)
 
     def rehearse_new_account(self, options: dict[str, Any], started: float) -> None:
         """Check the archive for an account that is not there yet. Nothing is stored, not even the dry run's row."""
@@ -79,7 +72,7 @@ class Command(OperatorCommand):
                 raise CommandError(f"The archive was not imported: {err}.") from err
         if not options["json"]:
             self.stdout.write(f"The account {options['account']!r} would be created.")
-        self.report(transfer, seconds=round(time.monotonic() - started, 1), as_json=options["json"])
+        self.report(transfer, started, options)
 
     def run_import(self, transfer: Transfer, source: IO[bytes]) -> None:
         with terminal_bar("{task.fields[rows]} rows stored", total=lambda: 0, rows=0) as update:
@@ -90,18 +83,23 @@ class Command(OperatorCommand):
                 report=lambda counts: update(rows=sum(counts.values())),
             )
 
-    def report(self, transfer: Transfer, *, seconds: float, as_json: bool) -> None:
+    def report(self, transfer: Transfer, started: float, options: dict[str, Any]) -> None:
         stored, existing = sum(transfer.counts.values()), sum(transfer.existing.values())
-        if as_json:
-            figures = {"rows": transfer.counts, "existing": transfer.existing, "left_out": transfer.left_out}
-            figures |= {"remapped": bool(transfer.remaps)}
-            self.stdout.write(json.dumps(figures | {"dry_run": transfer.dry_run, "seconds": seconds}))
-            return
+        seconds = round(time.monotonic() - started, 1)
+        figures = {
+            "rows": transfer.counts,
+            "existing": transfer.existing,
+            "left_out": transfer.left_out,
+            "remapped": bool(transfer.remaps),
+            "dry_run": transfer.dry_run,
+            "seconds": seconds,
+        }
         done = "could be imported" if transfer.dry_run else "imported"
         left_out = sum(transfer.left_out.values())
         lacking = f", {left_out} left out as they go with something that has another id here" if left_out else ""
         ids = ", with new ids" if transfer.remaps else ""
-        self.stdout.write(f"{stored} rows {done}{ids}, {existing} left alone{lacking}, {seconds} seconds")
+        sentence = f"{stored} rows {done}{ids}, {existing} left alone{lacking}, {seconds} seconds"
+        self.print_figures(figures, sentence, options)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """`manage.py import_conversations`: conversations out of a file, their turns and one episode each."""
 
-import json
 import os
 import sys
 import time
@@ -21,10 +20,10 @@ from memory.extraction.conversations import bounded_lines, read_conversations
 from memory.extraction.imported import BadLine, Item
 from memory.extraction.locomo import read_locomo
 from memory.management.base import PERCENTAGE, OperatorCommand, end_interrupted, terminal_bar
+from memory.management.imports import add_import_arguments, add_target_arguments, find_target, open_source
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.conversations.import_files import (
-    EMBED_SECONDS,
     ImportCounts,
     import_conversations,
     rehearse_import,
@@ -57,33 +56,13 @@ Exit status: 0, or 1 when a line was bad (standard error names each, and the oth
 """
 
 
-def duration(text: str) -> float:
-    """Parse a number of seconds from 0 to 1,000,000. Raises ValueError."""
-    value = float(text)
-    if not 0 <= value <= 1_000_000:
-        raise ValueError(text)
-    return value
-
-
-def add_import_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--embed-seconds",
-        type=duration,
-        default=EMBED_SECONDS,
-        help="seconds to spend on embedding; a job does the rest (default: %(default)s)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="count what would be imported, and store nothing")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
-
-
 class Command(OperatorCommand):
     help = "Import conversations from a file: their turns, and one episode each, summarized offline by quoting."
     epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE", help="or - for standard input")
-        parser.add_argument("--account", default="default", help="name of the account (default: %(default)s)")
-        parser.add_argument("--create-account", action="store_true", help="create the account if it does not exist")
+        add_target_arguments(parser)
         parser.add_argument("--format", choices=sorted(UNITS), default="jsonl", help="default: %(default)s")
         parser.add_argument("--agent", help="agent of an archive's conversations (default: the name of the format)")
         parser.add_argument("--user", help="user of an archive's conversations")
@@ -91,7 +70,7 @@ class Command(OperatorCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
-        account = self.find_account(options)
+        account = find_target(options)
         # kept here, so that an interruption can report it
         self.total = ImportCounts()
         interrupted = False
@@ -104,16 +83,6 @@ class Command(OperatorCommand):
             end_interrupted(self, "What was imported stays; run the same command again to resume.")
         if self.total.bad:
             sys.exit(1)
-
-    def find_account(self, options: dict[str, Any]) -> Account:
-        name = options["account"]
-        account = Account.objects.filter(name=name).first()
-        if account is None and options["create_account"]:
-            # a rehearsal leaves nothing behind: an account that is not stored has no episodes either
-            return Account(name=name) if options["dry_run"] else Account.objects.get_or_create(name=name)[0]
-        if account is None:
-            raise CommandError(f"There is no account named {name!r}. Add --create-account to make it.")
-        return account
 
     def run_import(self, account: Account, options: dict[str, Any]) -> None:
         step_through = rehearse_import
@@ -130,15 +99,13 @@ class Command(OperatorCommand):
 
     def report(self, total: ImportCounts, *, seconds: float, options: dict[str, Any]) -> None:
         figures = asdict(total) | {"seconds": round(seconds, 1), "dry_run": options["dry_run"]}
-        if options["json"]:
-            self.stdout.write(json.dumps(figures))
-            return
         done = "would be imported" if options["dry_run"] else "imported"
         empty = f"{total.empty} empty, " if total.empty else ""
-        self.stdout.write(
+        sentence = (
             f"{total.imported} {done} ({total.turns} turns), {total.already_there} already there, {empty}"
             f"{total.bad} bad, {total.pending} pending embeddings, {seconds:.1f} seconds"
         )
+        self.print_figures(figures, sentence, options)
 
 
 def read_items(stream: BinaryIO, account: Account, options: dict[str, Any]) -> Iterator[Item]:
@@ -150,16 +117,6 @@ def read_items(stream: BinaryIO, account: Account, options: dict[str, Any]) -> I
     if options["agent"] or options["user"]:
         raise CommandError("--agent and --user are for archives: this format names them itself.")
     return read_locomo(stream.read()) if options["format"] == "locomo" else read_conversations(bounded_lines(stream))
-
-
-@contextmanager
-def open_source(path: Path) -> Iterator[BinaryIO]:
-    try:
-        stream = (Path("/dev/stdin") if str(path) == "-" else path).open("rb")
-    except OSError as err:
-        raise CommandError(f"{path} cannot be read: {err.strerror}") from err
-    with stream:
-        yield stream
 
 
 @contextmanager

@@ -15,9 +15,8 @@ from django.utils import timezone
 
 from memory.extraction.archives import ZIP_MAGIC
 from memory.extraction.foreign_memories import READERS, read_export
-from memory.management.base import OperatorCommand
-from memory.management.commands.import_conversations import add_import_arguments, open_source
-from memory.models import Account
+from memory.management.base import OperatorCommand, find_account
+from memory.management.imports import add_import_arguments, open_source
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddingBudget
 from memory.services.foreign_imports import ForeignCounts, import_foreign_memories
@@ -70,9 +69,7 @@ class Command(OperatorCommand):
         add_import_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        account = Account.objects.filter(name=options["account"]).first()
-        if account is None:
-            raise CommandError(f"There is no account named {options['account']!r}.")
+        account = find_account(options["account"])
         agent_id = options["agent"] or options["source"]
         owner = Owner(account_id=account.id, agent_id=agent_id, user_id=options["user"], actor=ACTOR)
         document = read_document(options["file"])

@@ -9,12 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
-from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
 from memory.maintenance import JOBS
-from memory.management.base import find_account
+from memory.management.base import find_account, render_text
 from memory.models import MetricSample
 from memory.services.operations.alerts import find_alerts
 from memory.services.operations.samples import latest_samples
@@ -48,12 +47,9 @@ class Command(BaseCommand):
             figures = asdict(statistics) | {"alerts": [asdict(alert) for alert in alerts], "sampled": sampled(samples)}
             self.stdout.write(json.dumps(figures, cls=DjangoJSONEncoder))
             return
-        console = Console(width=WIDTH, highlight=False)
-        with console.capture() as capture:
-            alerts_table = render_table("Alerts" if alerts else "No alerts", ((alert.text,) for alert in alerts), ("",))
-            for table in (alerts_table, *render_tables(statistics), render_samples(samples)):
-                console.print(table)
-        self.stdout.write(capture.get())
+        alerts_table = render_table("Alerts" if alerts else "No alerts", ((alert.text,) for alert in alerts), ("",))
+        tables = (alerts_table, *render_tables(statistics), render_samples(samples))
+        self.stdout.write(render_text(tables, width=WIDTH))
 
 
 def sampled(samples: Iterable[MetricSample]) -> dict[str, float]:

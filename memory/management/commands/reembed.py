@@ -130,13 +130,11 @@ class Command(OperatorCommand):
             raise CommandError("--dry-run is about a change: leave --abort and --finish out, or use --status.")
         planned = plan_change(read_wanted(options))
         plan = asdict(estimate_change(planned))
-        if options["json"]:
-            self.stdout.write(json.dumps({"dry_run": True, "next": show_model(planned)} | plan))
-            return
-        self.stdout.write(
+        sentence = (
             f"Would change to {planned.describe()}: {plan['to_embed']:,} memories to embed, {plan['embedded']:,} have "
             f"their vectors already. New vectors take about {plan['megabytes']:,} MB, with indexes up to twice that."
         )
+        self.print_figures({"dry_run": True, "next": show_model(planned)} | plan, sentence, options)
 
     def report(self, options: dict[str, Any]) -> None:
         status = find_status()

@@ -97,10 +97,8 @@ class Command(OperatorCommand):
                 "No present encryption key is the backup's: put its key behind the others, or, if it is lost, run "
                 "`manage.py rotate_encryption_keys --accept-loss`."
             )
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(restored)))
-            return
-        self.stdout.write(
+        sentence = (
             f"Restored {restored.rows:,} rows, {restored.live_keys:,} keys of Redis and {restored.ledgers:,} ledgers. "
             "Start the service now: `make up`, or web server, worker and beat."
         )
+        self.print_figures(asdict(restored), sentence, options)

@@ -1,6 +1,5 @@
 """`manage.py rotate_encryption_keys`: re-encrypts everything encrypted at rest under the first key."""
 
-import json
 import sys
 import time
 from argparse import ArgumentParser
@@ -113,16 +112,14 @@ class Command(OperatorCommand):
                 advance(sum(rotated.rows for rotated in self.rotated.values()))
 
     def report(self, total: RotationCounts, *, seconds: float, options: dict[str, Any]) -> None:
-        if options["json"]:
-            by_table = {name: asdict(rotated) for name, rotated in self.rotated.items()}
-            detail = {"tables": by_table, "dry_run": options["dry_run"], "seconds": round(seconds, 1)}
-            self.stdout.write(json.dumps(asdict(total) | detail))
-            return
+        by_table = {name: asdict(rotated) for name, rotated in self.rotated.items()}
+        detail = {"tables": by_table, "dry_run": options["dry_run"], "seconds": round(seconds, 1)}
         done = "would be re-encrypted" if options["dry_run"] else "re-encrypted"
-        self.stdout.write(
+        sentence = (
             f"{total.rotated} {done}, {total.current} under the first key already, {total.unreadable} unreadable, "
             f"in {total.rows} rows, {seconds:.1f} seconds"
         )
+        self.print_figures(asdict(total) | detail, sentence, options)
 
     def advise(self, total: RotationCounts, options: dict[str, Any]) -> None:
         """Print what to do next to standard error."""

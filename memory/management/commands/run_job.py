@@ -5,18 +5,17 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, time, timedelta
+from datetime import time, timedelta
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from rich.console import Console
 
 from memory.errors import NotFound
 from memory.maintenance import JOBS, BatchReport, Job, Progress, find_job, runner
 from memory.maintenance.schedule import format_job_time
-from memory.management.base import OperatorCommand, find_account, require_keys
+from memory.management.base import OperatorCommand, find_account, require_keys, zoned_time
 from memory.models import JobRun
 
 EPILOG = """
@@ -30,17 +29,6 @@ which it was requested.
 
 Exit status: 0 when the run was completed, 1 when it failed, was refused, or some of its rows failed.
 """
-
-
-def zoned_time(text: str) -> datetime:
-    """Parse an ISO 8601 time with a zone. Raises ArgumentTypeError."""
-    try:
-        moment = parse_datetime(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise ArgumentTypeError(f"{text!r} is not a time with a zone, such as 2030-01-01T00:00:00Z")
-    return moment
 
 
 def job_name(text: str) -> str:

@@ -1,6 +1,5 @@
 """`manage.py set_language`: sets the language of an account's texts and reindexes what is stored."""
 
-import json
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -67,13 +66,9 @@ class Command(OperatorCommand):
             return count_until_interrupted(change_language(owner, language), advance)
 
     def report(self, figures: dict[str, Any], options: dict[str, Any]) -> None:
-        if options["json"]:
-            self.stdout.write(json.dumps(figures))
-            return
         done = "would be reindexed" if options["dry_run"] else "reindexed"
-        self.stdout.write(
-            "{account}: {was} -> {language}, {rows} memories {done} in {seconds} seconds".format(**figures, done=done)
-        )
+        sentence = "{account}: {was} -> {language}, {rows} memories {done} in {seconds} seconds"
+        self.print_figures(figures, sentence.format(**figures, done=done), options)
 
 
 def change_language(owner: Owner, language: str) -> Iterator[int]:

@@ -1,6 +1,5 @@
 """`manage.py set_reasoning_policy`: how deep an account's reasoning is stored and returned."""
 
-import json
 import time
 from argparse import ArgumentParser
 from typing import Any
@@ -82,11 +81,8 @@ class Command(OperatorCommand):
         return count_until_interrupted(batch.rows for batch in destroy_traces(owner))
 
     def report(self, figures: dict[str, Any], options: dict[str, Any]) -> None:
-        if options["json"]:
-            self.stdout.write(json.dumps(figures))
-            return
         report = "{account}: {was} -> {tier}, raw traces of at most {trace_tokens} tokens".format(**figures)
         if options["forget_traces"]:
             done = "would be destroyed" if options["dry_run"] else "destroyed"
             report += f", {figures['traces_forgotten']} of them {done}"
-        self.stdout.write(report)
+        self.print_figures(figures, report, options)

@@ -1,17 +1,15 @@
 """Build, replace or drop the index over one embedding model's vectors."""
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Generator
 from dataclasses import asdict
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 from rich.filesize import decimal
 
-from memory.errors import MemoryServiceError, Unprocessable
+from memory.errors import Unprocessable
 from memory.management.base import OperatorCommand, terminal_bar
 from memory.services.embedding.serving import serving_model
 from memory.services.embedding.vector_index import (
@@ -55,34 +53,30 @@ class Command(OperatorCommand):
         try:
             indexed = choose_indexed(options["model"], options["width"])
             if options["drop"]:
-                self.report_drop(indexed, drop_all_indexes(indexed), as_json=options["json"])
+                self.report_drop(indexed, drop_all_indexes(indexed), options)
             else:
                 method: IndexMethod = Hnsw(m=options["m"], ef_construction=options["ef_construction"])
                 if options["method"] == "ivfflat":
                     method = IvfFlat(lists=options["lists"])
-                self.report_build(indexed, method, watch(build_index(indexed, method)), as_json=options["json"])
-        except (MemoryServiceError, ImproperlyConfigured) as err:
-            raise CommandError(str(err)) from err
+                self.report_build(indexed, method, watch(build_index(indexed, method)), options)
         except DatabaseError as err:
             raise CommandError(f"The database refused: {str(err).splitlines()[0]}") from err
 
-    def report_drop(self, indexed: IndexedVectors, dropped: list[str], *, as_json: bool) -> None:
-        if as_json:
-            self.stdout.write(json.dumps(asdict(indexed) | {"dropped": dropped}))
-        elif dropped:
-            self.stdout.write(f"Dropped {', '.join(dropped)}.")
-        else:
-            self.stdout.write(f"There is no index over {indexed.model}, {indexed.width} dimensions.")
+    def report_drop(self, indexed: IndexedVectors, dropped: list[str], options: dict[str, Any]) -> None:
+        sentence = f"There is no index over {indexed.model}, {indexed.width} dimensions."
+        if dropped:
+            sentence = f"Dropped {', '.join(dropped)}."
+        self.print_figures(asdict(indexed) | {"dropped": dropped}, sentence, options)
 
-    def report_build(self, indexed: IndexedVectors, method: IndexMethod, built: BuiltIndex, *, as_json: bool) -> None:
-        if as_json:
-            self.stdout.write(json.dumps({"method": method.name} | asdict(indexed) | asdict(built)))
-            return
+    def report_build(
+        self, indexed: IndexedVectors, method: IndexMethod, built: BuiltIndex, options: dict[str, Any]
+    ) -> None:
         replaced = f" It replaces {', '.join(built.dropped)}." if built.dropped else ""
-        self.stdout.write(
+        sentence = (
             f"Built {built.name} over {built.rows:,} vectors of {indexed.model} ({method.name}, {method.options()}): "
             f"{decimal(built.size_bytes)} in {built.seconds:.1f} seconds.{replaced}"
         )
+        self.print_figures({"method": method.name} | asdict(indexed) | asdict(built), sentence, options)
 
 
 def choose_indexed(model: str, width: int) -> IndexedVectors:

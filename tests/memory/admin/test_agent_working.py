@@ -45,7 +45,7 @@ def send(client: Client, agent: Agent, action: str, place: dict[str, str] | None
 
 
 def places(client: Client, agent: Agent, **query: str) -> list[str]:
-    return [place.name for place in client.get(address(agent, "working-memory", **query)).context["memories"]]
+    return [name for name, _ in client.get(address(agent, "working-memory", **query)).context["memories"]]
 
 
 def last_entry() -> AuditEntry:
@@ -65,8 +65,9 @@ def test_working_memories_of_the_agent_are_listed_and_open(
 
     page = staff.get(address(agent, "working-memory"))
 
-    assert [place.name for place in page.context["memories"]] == ["general", f"task {ODD}", "task t, workflow run r"]
-    assert [len(staff.get(place.url).context["rows"]) for place in page.context["memories"]] == [2, 1, 1]
+    names, urls = zip(*page.context["memories"], strict=True)
+    assert names == ("general", f"task {ODD}", "task t, workflow run r")
+    assert [len(staff.get(url).context["rows"]) for url in urls] == [2, 1, 1]
 
 
 def test_working_memory_of_an_agent_in_another_account_is_not_shown(

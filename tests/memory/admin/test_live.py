@@ -72,8 +72,8 @@ def last_entry() -> AuditEntry:
 def test_conversations_are_listed_and_open_their_page(staff: Client, account: Account, model: str) -> None:
     page = staff.get(page_url(model, account.id))
 
-    (row,) = page.context["found"]
-    assert row.conversation_id == CONVERSATION
+    (row,) = page.context["rows"]
+    assert row.name == CONVERSATION
     assert "<script>alert" not in shown(page)
     assert staff.get(row.url).status_code == 200
 
@@ -84,13 +84,13 @@ def test_the_list_tells_how_much_is_stored_and_when_it_expires(
 ) -> None:
     redis.client().expire(redis.conversation_key("working_memory", place), 90_000)
 
-    (fields,), (items,) = (staff.get(page_url(model, account.id)).context["found"] for model in (WORKING, LEDGER))
+    (fields,), (items,) = (staff.get(page_url(model, account.id)).context["rows"] for model in (WORKING, LEDGER))
 
     # a busy machine may take some of the seconds
     day_and_hour = r"1 day, (1:00:00|0:59:\d\d)"
-    assert fields.entries == 2
+    assert fields.size == 2
     assert re.fullmatch(day_and_hour, fields.expires_in)
-    assert (items.entries, items.expires_in) == (1, "never")
+    assert (items.size, items.expires_in) == (1, "never")
     assert re.search(f"Expires in: {day_and_hour}", shown(look(staff, WORKING, place)))
 
 
@@ -109,8 +109,8 @@ def test_conversations_are_found_by_a_part_of_their_id(staff: Client, account: A
         WorkingMemory(Owner(account_id=account.id)).set(id_, {"n": 1})
 
     def found(named: str) -> list[str]:
-        rows = staff.get(page_url(WORKING, account.id), {"named": named}).context["found"]
-        return [row.conversation_id for row in rows]
+        rows = staff.get(page_url(WORKING, account.id), {"named": named}).context["rows"]
+        return [row.name for row in rows]
 
     assert found("der") == ["order 12", "order [1]"]
     assert [found(text) for text in ("[1", "or*", "{brace", "% o", "\\", "a^")] == [[id_] for id_ in ids[1:]]
@@ -126,7 +126,7 @@ def test_all_conversations_are_reached_page_by_page(staff: Client, account: Acco
     found, cursor = set(), "0"
     for _ in range(50):
         context = staff.get(page_url(WORKING, account.id), {"cursor": cursor}).context
-        found |= {row.conversation_id for row in context["found"]}
+        found |= {row.name for row in context["rows"]}
         cursor = str(context["cursor"])
         if cursor == "0":
             break
@@ -136,7 +136,7 @@ def test_all_conversations_are_reached_page_by_page(staff: Client, account: Acco
 
 @pytest.mark.usefixtures("memory")
 def test_another_account_does_not_list_the_conversation(staff: Client, stranger: Account) -> None:
-    assert staff.get(page_url(WORKING, stranger.id)).context["found"] == []
+    assert staff.get(page_url(WORKING, stranger.id)).context["rows"] == []
 
 
 @pytest.mark.usefixtures("memory")
@@ -211,9 +211,9 @@ def test_many_fields_are_filtered_by_name(staff: Client, place: ConversationRef)
 
 
 def test_an_item_is_marked_once_and_evicted(staff: Client, ledger: ConversationRef) -> None:
-    again = send(staff, LEDGER, ledger, action="add", item_key="episode:1", value="other")
-    send(staff, LEDGER, ledger, action="add", item_key="episode:2", value="injected")
-    send(staff, LEDGER, ledger, action="evict", item_key="episode:1")
+    again = send(staff, LEDGER, ledger, action="add", name="episode:1", value="other")
+    send(staff, LEDGER, ledger, action="add", name="episode:2", value="injected")
+    send(staff, LEDGER, ledger, action="evict", name="episode:1")
 
     assert "marked before, as injected" in shown(again)
     assert store.get_all(ledger) == {"episode:2": "injected"}
@@ -222,7 +222,7 @@ def test_an_item_is_marked_once_and_evicted(staff: Client, ledger: ConversationR
 
 @pytest.mark.parametrize("item_key", ["", "x" * 301, "a\x00b"])
 def test_an_invalid_item_key_is_refused(staff: Client, ledger: ConversationRef, item_key: str) -> None:
-    page = send(staff, LEDGER, ledger, action="add", item_key=item_key, value="injected")
+    page = send(staff, LEDGER, ledger, action="add", name=item_key, value="injected")
 
     assert "Nothing was changed" in shown(page)
     assert list(store.get_all(ledger)) == ["episode:1"]
@@ -283,7 +283,7 @@ def test_without_redis_a_page_says_so(
     pages = [
         staff.get(page_url(model, place.account_id)),
         look(staff, model, place),
-        send(staff, model, place, action="add", agent="", name="n", item_key="n", value="1"),
+        send(staff, model, place, action="add", agent="", name="n", value="1"),
     ]
 
     assert [page.status_code for page in pages] == [503, 503, 503]

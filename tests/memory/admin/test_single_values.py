@@ -41,8 +41,8 @@ def test_values_are_listed_with_their_size_and_expiry(staff: Client, account: Ac
     page = staff.get(page_url(MODEL, account.id))
 
     kept, expiring = page.context["rows"]
-    assert (kept.name, kept.beginning, kept.size_bytes, kept.expires_in) == ("a", "ä" * 200, 2_000, "never")
-    assert (expiring.name, expiring.size_bytes) == ("b", 11)
+    assert (kept.name, kept.beginning, kept.size, kept.expires_in) == ("a", "ä" * 200, 2_000, "never")
+    assert (expiring.name, expiring.size) == ("b", 11)
     assert expiring.expires_in.startswith("1 day, ")
     assert "&lt;b&gt;bold" in shown(page)
     assert "<b>bold" not in shown(page)
