@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as Tree
 
 import numpy as np
 import pytest
 from django.core.management.base import CommandError
 
+from lab.evaluation.calibration_charts import SIDE, render_calibration
 from lab.evaluation.confidence import (
     RecordedResults,
     judge_files,
@@ -113,6 +115,21 @@ def test_the_area_under_the_curve_counts_ties_as_halves() -> None:
     assert rank_probability(np.array([0.9, 0.5, 0.1]), np.array([0.5, 0.2])) == pytest.approx(3.5 / 6)
 
 
+def test_the_chart_has_a_line_for_each_file() -> None:
+    figures = judge_files([*separable("<one>"), *separable("two")])
+
+    drawn = Tree.fromstring(render_calibration(figures))
+
+    lines = [each.attrib["points"] for each in drawn.iter("{http://www.w3.org/2000/svg}polyline")]
+    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert len(lines) == 2
+    assert {"<one> (held out)", "two (held out)"} <= set(texts)
+    x, y = map(float, lines[0].split()[-1].split(","))
+    # the most likely results are answers: at the top, far on the right
+    assert y == 54
+    assert x > 70 + 0.7 * SIDE
+
+
 @pytest.fixture
 def two_houses(tmp_path: Path) -> Path:
     """Write a file of two samples, each with a question that the other cannot answer."""
@@ -143,12 +160,14 @@ class TestCommand:
 
     @pytest.mark.slow
     def test_several_files_are_each_judged_by_the_others(self, two_houses: Path, tmp_path: Path) -> None:
-        other = tmp_path / "porch.json"
+        other, plot = tmp_path / "porch.json", tmp_path / "plot.svg"
         other.write_text(json.dumps(locomo(("Who painted the porch green?", ["D2:3"], 4))))
 
-        shown = run("learn_confidence", other, str(two_houses))
+        shown = run("learn_confidence", other, f"--plot={plot}", str(two_houses))
 
         assert shown.count("held out") == 3
+        assert "porch (held out)" in plot.read_text()
+        assert "questions, apart (held out)" in plot.read_text()
         assert "house" not in json.dumps(run_json("learn_confidence", other))
 
     def test_weights_of_another_model_are_not_written(self, two_houses: Path) -> None:

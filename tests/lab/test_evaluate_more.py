@@ -89,8 +89,11 @@ def test_a_plan_of_words_alone_uses_no_other_technique() -> None:
 
 
 @pytest.mark.slow
-def test_an_ablation_is_shown_as_tables(path: Path) -> None:
-    assert "Each signal alone" in run("evaluate_recall", path, "--ablate")
+def test_an_ablation_chart_is_written_to_the_given_path(path: Path, tmp_path: Path) -> None:
+    report = run("evaluate_recall", path, "--ablate", f"--plot={tmp_path / 'plot.svg'}")
+
+    assert (tmp_path / "plot.svg").read_text().startswith("<svg")
+    assert "Each signal alone" in report
 
 
 def test_budgets_are_evaluated_for_every_plan_and_for_prompt_contexts(path: Path) -> None:
@@ -146,9 +149,14 @@ def test_leave_one_out_requires_two_samples_with_non_adversarial_questions(tmp_p
         run("evaluate_recall", write(tmp_path, [*HOUSE, *barn]), "--leave-one-out")
 
 
-def test_one_sample_cannot_be_left_out(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="two of them have to have questions"):
-        run("evaluate_recall", write(tmp_path, HOUSE), "--leave-one-out")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["--leave-one-out"], "two of them have to have questions"), (["--plot=plot.svg"], "ask for both")],
+    ids=["one sample", "plot of nothing"],
+)
+def test_impossible_options_are_reported_in_one_sentence(tmp_path: Path, options: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        run("evaluate_recall", write(tmp_path, HOUSE), *options)
 
     assert nothing_is_left()
 

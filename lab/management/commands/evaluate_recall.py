@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from rich.console import RenderableType
 
+from lab.evaluation.charts import render_chart
 from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.figures import json_of, report_on
 from lab.evaluation.files import open_file
@@ -47,7 +48,7 @@ formats:
 
   manage.py evaluate_recall questions.json
   manage.py evaluate_recall locomo10.json --techniques lexical,-diversity --questions 100
-  manage.py evaluate_recall locomo10.json --leave-one-out --ablate
+  manage.py evaluate_recall locomo10.json --leave-one-out --ablate --plot ablation.svg
 """
 
 
@@ -86,6 +87,7 @@ class Command(OperatorCommand):
         parser.add_argument(
             "--ablate", action="store_true", help="say what each signal brings, and each technique (asks many times)"
         )
+        parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw what --ablate says of signals")
         parser.add_argument(
             "--budgets", action="store_true", help="compare fusions, words and meaning within equal numbers of tokens"
         )
@@ -100,10 +102,14 @@ class Command(OperatorCommand):
             self.stdout.write(json.dumps(serialize_results(evaluation, samples)))
         else:
             self.stdout.write(render_text(render_all(evaluation), width=WIDTH))
+        if options["plot"] is not None and evaluation.ablation is not None:
+            options["plot"].write_text(render_chart(evaluation.ablation), encoding="utf-8")
 
 
 def requested_figures(options: dict[str, Any], samples: Sequence[EvaluationSample]) -> RequestedFigures:
-    """Return what to compute. Raises CommandError for options that need more questions than there are."""
+    """Return what to compute. Raises CommandError for options that need others, and for missing files."""
+    if options["plot"] is not None and not options["ablate"]:
+        raise CommandError("--plot draws what --ablate says: ask for both")
     asked = sum(bool(sample.counted) for sample in samples)
     if not asked:
         raise CommandError("there is no question but adversarial ones, which nothing answers: no average is of them")

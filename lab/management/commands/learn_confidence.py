@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from rich.console import RenderableType
 
+from lab.evaluation.calibration_charts import render_calibration
 from lab.evaluation.confidence import (
     L2,
     OWN_SHARE,
@@ -58,6 +59,7 @@ class Command(LearnCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         add_format_argument(parser)
+        parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw the calibration")
 
     def learn(self, options: dict[str, Any]) -> LearningReport:
         model = embedding_provider().model
@@ -71,6 +73,8 @@ class Command(LearnCommand):
             raise CommandError("No answer was among the results of any question: there is nothing to learn from.")
         figures = judge_files(recorded)
         document = document_of(learn_calibrations(recorded, model=model), recorded)
+        if options["plot"] is not None:
+            options["plot"].write_text(render_calibration(figures), encoding="utf-8")
         shown = [json.dumps(document, indent=1), *render_figures(figures)]
         return LearningReport(document=document, figures=figures, shown=shown)
 
