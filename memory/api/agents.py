@@ -24,7 +24,7 @@ from memory.services.accounts.register import (
     update_agent_description,
 )
 from memory.services.custody.single import erase_agent
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ExternalId, StrictSerializer, Text
 
 MAX_DESCRIPTION_CHARACTERS = 10_000
@@ -50,9 +50,7 @@ class AgentChange(StrictSerializer):
 
 
 class AgentAnswer(AnswerSerializer):
-    agent_id = serializers.CharField()
-    description = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(Agent, "agent_id description created_at")
 
 
 class Agents(OwnerViewSet):
@@ -98,9 +96,7 @@ class NewTeam(StrictSerializer):
 
 
 class TeamAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(Team, "id name created_at")
 
 
 class NewMember(StrictSerializer):
@@ -108,8 +104,7 @@ class NewMember(StrictSerializer):
 
 
 class MemberAnswer(AnswerSerializer):
-    agent_id = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(TeamMember, "agent_id created_at")
 
 
 class TeamViewSet(OwnerViewSet):

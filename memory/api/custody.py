@@ -31,7 +31,7 @@ from memory.services.custody.subjects import (
     verify_receipt,
 )
 from memory.tasks import notify_job_worker
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId, Flag, StrictSerializer, Text
 
 ANSWERED_SCOPES = [(scope.value, scope.label) for scope in (Erasure.Scope.SUBJECT, Erasure.Scope.FILTER)]
@@ -82,14 +82,8 @@ class VerdictAnswer(AnswerSerializer):
 
 
 class ErasureAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(Erasure, "id status reason requested_by requested_at started_at completed_at")
     scope = serializers.ChoiceField(ANSWERED_SCOPES)
-    status = serializers.ChoiceField(Erasure.Status.choices)
-    reason = serializers.CharField()
-    requested_by = serializers.CharField()
-    requested_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    completed_at = serializers.DateTimeField(allow_null=True)
     lifted_at = serializers.DateTimeField(
         allow_null=True, help_text="Time from which the user may be written to again. Null: not allowed."
     )

@@ -36,7 +36,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Posture, Query, Scope
 from memory.retrieval.techniques import TECHNIQUE_NAMES
 from memory.services.recall.recall import RecallRequest, conclude_recall, recall
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import BoundedList, ExternalId, FiniteFloat, Flag, WholeNumber, describe_choices
 
 MAX_DEADLINE_MS = 60_000
@@ -259,11 +259,8 @@ def serialize_result(result: Candidate, body: Mapping[str, Any]) -> dict[str, An
 
 
 class RecalledGoal(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(Goal, "id status priority deadline")
     description = serializers.CharField()
-    status = serializers.ChoiceField(Goal.Status.choices)
-    priority = serializers.IntegerField()
-    deadline = serializers.DateTimeField(allow_null=True)
 
 
 class RecalledProfile(serializers.Serializer[Any]):

@@ -28,7 +28,7 @@ from memory.services.transfer.transfers import (
     request_import,
 )
 from memory.tasks import notify_job_worker
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ExternalId, Flag, StrictSerializer
 from memory_project.http.streams import ZIP, read_body, report_full_disk, stream_slot
 
@@ -50,12 +50,7 @@ class ImportQuery(StrictSerializer):
 
 
 class TransferAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    status = serializers.ChoiceField(Transfer.Status.choices)
-    requested_by = serializers.CharField()
-    requested_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    completed_at = serializers.DateTimeField(allow_null=True)
+    columns = columns_of(Transfer, "id status requested_by requested_at started_at completed_at")
     expires_at = serializers.DateTimeField(
         allow_null=True, help_text="Time from which it is deleted. Null: not yet known."
     )
