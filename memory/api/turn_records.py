@@ -30,7 +30,7 @@ from memory.services.records.read import (
     records_of_conversation,
     view_prefetched_record,
 )
-from memory.services.records.reasoning import REASON_BUDGET, REASON_POLICY, RedactedSlot, read_policy
+from memory.services.records.reasoning import REASON_BUDGET, REASON_POLICY, read_policy
 from memory.services.records.record import (
     PreparedRecord,
     RecordedTurn,
@@ -156,12 +156,11 @@ class RecordInFull(RecordAnswer, RecordReferences):
     """A structured turn with its slots and the rows that it refers to."""
 
 
-def serialize_slot(slot: RedactedSlot) -> dict[str, Any]:
-    return SlotAnswer.serialize(slot.row, {"tier": slot.tier or None, "text": slot.text, "data": slot.data})
-
-
 def serialize_record(view: RecordView) -> dict[str, Any]:
-    slots = [serialize_slot(slot) for slot in view.slots]
+    slots = [
+        SlotAnswer.serialize(slot.row, {"tier": slot.tier or None, "text": slot.text, "data": slot.data})
+        for slot in view.slots
+    ]
     return RecordAnswer.serialize(view.record, {"reasoning_tier": view.tier.value, "slots": slots})
 
 
