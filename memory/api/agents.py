@@ -1,6 +1,6 @@
 """`/agents`, `/teams` and `/key`: agents of the account, teams that share what has team scope, the key of a request."""
 
-from typing import Any
+from functools import partial
 from uuid import UUID
 
 from django.utils import timezone
@@ -30,14 +30,10 @@ from memory_project.http.serializers import ExternalId, StrictSerializer, Text
 MAX_DESCRIPTION_CHARACTERS = 10_000
 
 
-class Description(Text):
-    """A description of an agent for people. May be empty."""
-
-    def __init__(self, **options: Any) -> None:
-        help_text = "What the agent does, for people."
-        super().__init__(
-            **{"max_length": MAX_DESCRIPTION_CHARACTERS, "allow_blank": True, "help_text": help_text, **options}
-        )
+Description = partial(
+    Text, max_length=MAX_DESCRIPTION_CHARACTERS, allow_blank=True, help_text="What the agent does, for people."
+)
+"""A description of an agent for people. May be empty."""
 
 
 class NewAgent(StrictSerializer):

@@ -1,5 +1,6 @@
 """`/subjects/{user_id}`: erase all that is known of a user. `/erasures`: erase by filter; progress and receipts."""
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import AwareDateTimeField, JsonObject, QueryFlag, draft_fields
+from memory.api.fields import AwareDateTimeField, Counts, IdList, JsonObject, QueryFlag, draft_fields
 from memory.api.filters import RowFilter
 from memory.api.views import OwnerViewSet
 from memory.errors import Forbidden
@@ -38,16 +39,14 @@ ANSWERED_SCOPES = [(scope.value, scope.label) for scope in (Erasure.Scope.SUBJEC
 """The keys of an account that is being deleted are revoked, so nobody asks about that."""
 
 
-class Reason(Text):
-    """The reason of an erasure."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            required=False,
-            allow_blank=True,
-            max_length=MAX_REASON_CHARACTERS,
-            help_text="Reason, which stays in the receipt. It must not name the user.",
-        )
+Reason = partial(
+    Text,
+    required=False,
+    allow_blank=True,
+    max_length=MAX_REASON_CHARACTERS,
+    help_text="Reason, which stays in the receipt. It must not name the user.",
+)
+"""The reason of an erasure."""
 
 
 class SubjectQuery(StrictSerializer):
@@ -89,26 +88,20 @@ class ErasureAnswer(AnswerSerializer):
     )
     step = serializers.CharField(help_text="Step that is being done. Empty: none, until the next pass.")
     passes = serializers.IntegerField(help_text="Number of passes over all stores. The last one finds nothing.")
-    counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Numbers of things erased so far, by kind of memory or store."
-    )
+    counts = Counts(help_text="Numbers of things erased so far, by kind of memory or store.")
     receipt = serializers.DictField(allow_null=True, help_text="The receipt. Null until the erasure is completed.")
     signature = serializers.CharField(help_text="Signature of the receipt by the installation's key.")
 
 
 class FilterAnswer(AnswerSerializer):
-    counts = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of memories that the filter finds, by kind. What was derived from them alone goes as well.",
+    counts = Counts(
+        help_text="Numbers of memories that the filter finds, by kind. What was derived from them alone goes as well."
     )
     erasure = ErasureAnswer(allow_null=True, help_text="The erasure that was queued. Null for a dry run.")
 
 
 class SubjectAnswer(AnswerSerializer):
-    counts = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of rows that belong to the user or name it, by table. Redis is not counted.",
-    )
+    counts = Counts(help_text="Numbers of rows that belong to the user or name it, by table. Redis is not counted.")
 
 
 class Subjects(OwnerViewSet):
@@ -172,16 +165,9 @@ class PreviewQuery(ActingFields):
 
 
 class ErasurePreviewAnswer(AnswerSerializer):
-    counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Numbers of memories that are deleted as such, by kind."
-    )
-    derived = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of memories that go as well, as they were derived from these alone, by kind.",
-    )
-    derived_ids = serializers.ListField(
-        child=serializers.UUIDField(), help_text="The first 100 of the derived memories that the agent sees."
-    )
+    counts = Counts(help_text="Numbers of memories that are deleted as such, by kind.")
+    derived = Counts(help_text="Numbers of memories that go as well, as they were derived from these alone, by kind.")
+    derived_ids = IdList(help_text="The first 100 of the derived memories that the agent sees.")
 
 
 class ErasurePreviews(OwnerViewSet):

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
+from memory.api.fields import Counts
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.keyed_memories import DEPRECATED_SINCE
 from memory.api.views import OwnerViewSet
@@ -49,7 +50,7 @@ class RunAnswer(RunAccepted):
     examined = serializers.IntegerField(help_text="Number of rows examined.")
     changed = serializers.IntegerField(help_text="Number of rows changed; in a dry run, rows that would change.")
     failed = serializers.IntegerField(help_text="Number of rows that failed.")
-    figures = serializers.DictField(child=serializers.IntegerField(), help_text="Other counts of the job, by name.")
+    figures = Counts(help_text="Other counts of the job, by name.")
     cursor = serializers.CharField(help_text="Start of the next batch. Empty before the first and after the last one.")
     error = serializers.CharField(help_text="Why it failed. Empty if it did not.")
     duration_seconds = serializers.FloatField(allow_null=True, help_text="Seconds from its first batch to its end.")

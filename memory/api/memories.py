@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from memory.api.fields import (
     OF_USER_HELP,
     AwareDateTimeField,
+    Counts,
     EmbeddingState,
     EventTime,
     Fraction,
@@ -202,13 +203,9 @@ MEMORY_OR_INFERENCE: Any = PolymorphicProxySerializer(
 
 class ForgottenAnswer(AnswerSerializer):
     dry_run = serializers.BooleanField(help_text="True if nothing was deleted.")
-    deleted = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of memories that were deleted, by kind; in a dry run, that would be.",
-    )
-    kept = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of the user's memories that stay, by kind: they belong to conversations or contexts.",
+    deleted = Counts(help_text="Numbers of memories that were deleted, by kind; in a dry run, that would be.")
+    kept = Counts(
+        help_text="Numbers of the user's memories that stay, by kind: they belong to conversations or contexts."
     )
     remaining = serializers.IntegerField(help_text="Number of memories that further calls will delete.")
 

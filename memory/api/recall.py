@@ -71,14 +71,14 @@ class Techniques(Choices):
         super().__init__(TECHNIQUES, help_text)
 
 
-class DeadlineField(WholeNumber):
-    """A time limit in milliseconds."""
-
-    def __init__(self, **options: Any) -> None:
-        help_text = "Time limit in milliseconds. What is not ready by then is left out, and named in `degraded`."
-        super().__init__(min_value=1, max_value=MAX_DEADLINE_MS, required=False, help_text=help_text, **options)
-
-
+DeadlineField = partial(
+    WholeNumber,
+    min_value=1,
+    max_value=MAX_DEADLINE_MS,
+    required=False,
+    help_text="Time limit in milliseconds. What is not ready by then is left out, and named in `degraded`.",
+)
+"""A time limit in milliseconds."""
 CONFIDENCE_DIGITS = 4
 ABSTAINED_HELP = "True if memories were found, but none that is likely enough to help."
 
