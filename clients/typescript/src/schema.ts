@@ -6358,7 +6358,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["AccessLogAnswer"][];
@@ -6371,7 +6371,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["AgentAnswer"][];
@@ -6384,7 +6384,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["AuditAnswer"][];
@@ -6397,7 +6397,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["CachedKeyAnswer"][];
@@ -6410,7 +6410,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["EntityAnswer"][];
@@ -6423,7 +6423,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["EntryAnswer"][];
@@ -6436,7 +6436,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ErasureAnswer"][];
@@ -6449,7 +6449,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ExportAnswer"][];
@@ -6462,7 +6462,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["FactAnswer"][];
@@ -6475,7 +6475,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ImportAnswer"][];
@@ -6488,7 +6488,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["InvocationAnswer"][];
@@ -6501,7 +6501,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ListedConversation"][];
@@ -6514,7 +6514,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["MemberAnswer"][];
@@ -6527,7 +6527,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["MemoryAnswer"][];
@@ -6540,7 +6540,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ParticipantAnswer"][];
@@ -6553,7 +6553,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["PersistentContextAnswer"][];
@@ -6566,7 +6566,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["PoolAnswer"][];
@@ -6579,7 +6579,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["PostingAnswer"][];
@@ -6592,7 +6592,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RecordAnswer"][];
@@ -6605,7 +6605,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RelationshipAnswer"][];
@@ -6618,7 +6618,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RememberedAnswer"][];
@@ -6631,7 +6631,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RunAnswer"][];
@@ -6644,7 +6644,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ShortTermAnswer"][];
@@ -6657,7 +6657,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["SnapshotAnswer"][];
@@ -6670,7 +6670,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredArtifact"][];
@@ -6683,7 +6683,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredEpisode"][];
@@ -6696,7 +6696,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredGoal"][];
@@ -6709,7 +6709,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredLearning"][];
@@ -6722,7 +6722,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredStrategy"][];
@@ -6735,7 +6735,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredWorkEpisode"][];
@@ -6748,7 +6748,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["TeamAnswer"][];
@@ -6761,7 +6761,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ToolAnswer"][];
@@ -6774,7 +6774,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["TurnAnswer"][];
@@ -6787,7 +6787,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["VersionAnswer"][];
@@ -6800,7 +6800,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["WorkflowRunAnswer"][];
