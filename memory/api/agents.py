@@ -1,6 +1,6 @@
 """`/agents`, `/teams` and `/key`: agents of the account, teams that share what has team scope, the key of a request."""
 
-from typing import Any
+from functools import partial
 from uuid import UUID
 
 from django.utils import timezone
@@ -24,20 +24,16 @@ from memory.services.accounts.register import (
     update_agent_description,
 )
 from memory.services.custody.single import erase_agent
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ExternalId, StrictSerializer, Text
 
 MAX_DESCRIPTION_CHARACTERS = 10_000
 
 
-class Description(Text):
-    """A description of an agent for people. May be empty."""
-
-    def __init__(self, **options: Any) -> None:
-        help_text = "What the agent does, for people."
-        super().__init__(
-            **{"max_length": MAX_DESCRIPTION_CHARACTERS, "allow_blank": True, "help_text": help_text, **options}
-        )
+Description = partial(
+    Text, max_length=MAX_DESCRIPTION_CHARACTERS, allow_blank=True, help_text="What the agent does, for people."
+)
+"""A description of an agent for people. May be empty."""
 
 
 class NewAgent(StrictSerializer):
@@ -50,9 +46,7 @@ class AgentChange(StrictSerializer):
 
 
 class AgentAnswer(AnswerSerializer):
-    agent_id = serializers.CharField()
-    description = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(Agent, "agent_id description created_at")
 
 
 class Agents(OwnerViewSet):
@@ -98,9 +92,7 @@ class NewTeam(StrictSerializer):
 
 
 class TeamAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(Team, "id name created_at")
 
 
 class NewMember(StrictSerializer):
@@ -108,8 +100,7 @@ class NewMember(StrictSerializer):
 
 
 class MemberAnswer(AnswerSerializer):
-    agent_id = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(TeamMember, "agent_id created_at")
 
 
 class TeamViewSet(OwnerViewSet):

@@ -22,7 +22,7 @@ from memory.api.fields import (
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
 from memory.api.views import OwnerViewSet
-from memory.models import Artifact
+from memory.models import Artifact, TurnRecord
 from memory.services.artifacts.change import change_artifact, changed_artifact_text, delete_artifact
 from memory.services.artifacts.read import (
     ArtifactLineage,
@@ -47,7 +47,7 @@ from memory.services.artifacts.store import (
     store_artifact,
 )
 from memory.services.embedding.embed import embed_texts
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ExternalId, Text
 
 MAX_DESCRIPTION_CHARACTERS = 10_000
@@ -119,28 +119,20 @@ class ArtifactsQuery(OwnerFields):
 
 
 class RevisionAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(Artifact, "id label digest is_latest created_at")
     revision = serializers.IntegerField(help_text="Number of the revision, from 1.")
-    label = serializers.CharField()  # type: ignore[assignment]  # as above
-    digest = serializers.CharField()
-    is_latest = serializers.BooleanField()
-    created_at = serializers.DateTimeField()
 
 
 class StoredArtifact(MemoryFields, RevisionAnswer):
+    columns = columns_of(Artifact, "uri title metadata event_time updated_at")
     conversation_id = serializers.CharField(help_text="Conversation in which it was produced. May be empty.")
-    uri = serializers.CharField()
     type = serializers.CharField(source="artifact_type")
-    title = serializers.CharField()
     description = serializers.CharField()
     record_id = serializers.UUIDField(
         source="source_record_id", allow_null=True, help_text="Structured turn that produced it."
     )
     goal_id = serializers.UUIDField(source="for_goal_id", allow_null=True, help_text="Goal that it is for.")
-    metadata = serializers.DictField()
     version = serializers.IntegerField(help_text="Increases by one with each change of this revision.")
-    event_time = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
     embedding = EmbeddingState()
 
     @staticmethod
@@ -149,11 +141,8 @@ class StoredArtifact(MemoryFields, RevisionAnswer):
 
 
 class ProducingRecord(AnswerSerializer):
-    id = serializers.UUIDField()
-    conversation_id = serializers.CharField()
-    number = serializers.IntegerField()
+    columns = columns_of(TurnRecord, "id conversation_id number event_time")
     status = serializers.CharField()
-    event_time = serializers.DateTimeField()
 
 
 class ServedGoal(AnswerSerializer):

@@ -14,7 +14,7 @@ from memory.api.filters import filter_rows
 from memory.api.views import OwnerViewSet
 from memory.models import AuditEntry
 from memory.services.audit import audit_entries
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
 DEFAULT_PERIOD = timedelta(days=7)
@@ -43,31 +43,22 @@ class AuditQuery(ActingFields, TimeRangeFields):
 
 
 class AuditAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    timestamp = serializers.DateTimeField()
+    columns = columns_of(
+        AuditEntry,
+        "id timestamp operation memory_type user_id session_id conversation_id source_channel result_count "
+        "success error_message promoted_from_channel promotion_confidence promotion_access_count "
+        "promotion_conversation_count",
+    )
     actor = serializers.CharField(help_text="Accountable party: `key:<prefix>`, `staff:<name>` or `job:<name>`.")
     agent_id = serializers.CharField(help_text="Acting agent. Empty: the account.")
-    operation = serializers.CharField()
-    memory_type = serializers.CharField()
     affected_ids = TextList()
-    user_id = serializers.CharField()
-    session_id = serializers.CharField()
-    conversation_id = serializers.CharField()
-    source_channel = serializers.CharField()
     target_channels = TextList(
         help_text="Channels of the results of recalls and resumes, channels searched by searches and graph walks, or "
         "the channel that a promotion went to.",
     )
     query_text = serializers.CharField(help_text="Text of the query with secrets masked. Empty once it was erased.")
-    result_count = serializers.IntegerField(allow_null=True)
     cross_channel_count = serializers.IntegerField(allow_null=True, help_text="Number of results from other channels.")
     latency_ms = serializers.IntegerField(allow_null=True, help_text="Milliseconds that a recall took.")
-    success = serializers.BooleanField()
-    error_message = serializers.CharField()
-    promoted_from_channel = serializers.CharField()
-    promotion_confidence = serializers.FloatField(allow_null=True)
-    promotion_access_count = serializers.IntegerField(allow_null=True)
-    promotion_conversation_count = serializers.IntegerField(allow_null=True)
     config_snapshot = serializers.DictField(help_text="Thresholds in force at the time, and the account's audit level.")
     metadata = serializers.DictField(
         help_text="Id of the request; reason and changed values of changes of staff; masked request at the level "

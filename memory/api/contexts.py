@@ -17,7 +17,7 @@ from memory.api.access import AccessControlAnswer, AccessControlFields, GrantBod
 from memory.api.fields import Metadata, NonBlankText, TimeRangeFields, changed_fields, draft_fields
 from memory.api.filters import RowFilter, TextFilter, boolean_filter, filter_rows
 from memory.api.views import OwnerViewSet, VersionedViewSet
-from memory.models import ContextAccessLog, PersistentContext
+from memory.models import ContextAccessLog, ContextSnapshot, PersistentContext
 from memory.services.contexts.access_log import access_logs
 from memory.services.contexts.manage import (
     ContextDraft,
@@ -43,7 +43,7 @@ from memory.services.contexts.snapshots import (
 )
 from memory.services.custody.single import erase_context
 from memory.services.embedding.embed import embed_texts
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
 MAX_NAME_CHARACTERS = 200
@@ -72,19 +72,12 @@ class NewContext(ContextChange):
 
 
 class PersistentContextAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    description = serializers.CharField()
-    context_type = serializers.ChoiceField(TYPES)
-    scope = serializers.ChoiceField(SCOPES)
+    columns = columns_of(PersistentContext, "id name description context_type scope metadata created_at updated_at")
     agent_id = serializers.CharField(help_text="Agent that owns it. Empty: the account.")
     team = serializers.UUIDField(source="team_id", allow_null=True)
     access_control = AccessControlAnswer()
     archived = serializers.BooleanField(help_text="Archived contexts are read-only and left out of searches.")
     version = serializers.IntegerField(help_text="Increases with each change of the context, not of its entries.")
-    metadata = serializers.DictField()
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
 
 
 class PersistentContextFilter(RowFilter):
@@ -192,13 +185,11 @@ class AccessLogQuery(ActingFields, TimeRangeFields):
 
 
 class AccessLogAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(ContextAccessLog, "id action accessed_at")
     entry_id = serializers.UUIDField(allow_null=True, help_text="Null for the action `lost`.")
     agent_id = serializers.CharField(help_text="Agent that read or wrote. Empty: the account.")
     actor = serializers.CharField(help_text="Accountable party: `key:<prefix>` or `staff:<name>`.")
-    action = serializers.ChoiceField(ContextAccessLog.Action.choices)
     count = serializers.IntegerField(help_text="Number of lost lines for the action `lost`, 1 for all others.")
-    accessed_at = serializers.DateTimeField()
 
 
 class AccessLogs(OwnerViewSet):
@@ -232,12 +223,10 @@ class RestoreBody(ActingFields):
 
 
 class SnapshotAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    context_id = serializers.UUIDField()
+    columns = columns_of(ContextSnapshot, "id context_id created_at")
     name = serializers.CharField(help_text="May be empty.")
     agent_id = serializers.CharField(help_text="Agent that made it. Empty: the account.")
     entry_count = serializers.IntegerField(help_text="Number of entries in it.")
-    created_at = serializers.DateTimeField()
 
 
 class StepAnswer(AnswerSerializer):

@@ -34,7 +34,7 @@ from memory.services.operations.jobs import request_run
 from memory.services.sessions import MemoryManager
 from memory.services.summaries.summarize import request_session_summary
 from memory.tasks import notify_job_worker, run_soon
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
 MAX_TITLE_CHARACTERS = 200
@@ -78,19 +78,15 @@ class ConversationEnd(ActingFields):
 
 
 class ListedConversation(AnswerSerializer):
-    conversation_id = serializers.CharField()
+    columns = columns_of(
+        Conversation, "conversation_id title metadata started_at last_turn_at archived turn_count created_at updated_at"
+    )
     agent_id = serializers.CharField(help_text="Agent that started it. Empty: it was started for the account.")
     user_id = serializers.CharField(help_text="User of its first write.")
     channel = serializers.CharField(help_text="Channel of its first write.")
-    title = serializers.CharField()
     continues = serializers.CharField(help_text="Conversation that it resumes. Empty: none.")
-    metadata = serializers.DictField()
     outcome = serializers.ChoiceField(OUTCOMES)
-    started_at = serializers.DateTimeField()
-    last_turn_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True, help_text="Null if not ended, or reopened by a turn.")
-    archived = serializers.BooleanField()
-    turn_count = serializers.IntegerField()
     summarized_count = serializers.IntegerField(help_text="Turns with an index below this are in the summary.")
     summary = serializers.BooleanField(help_text="True if there is a summary of its earlier turns.")
     summary_state = serializers.ChoiceField(STATES, help_text=f"State of the next summary. {STATES_HELP}")
@@ -99,8 +95,6 @@ class ListedConversation(AnswerSerializer):
     consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left to search.")
     extraction = serializers.ChoiceField(STATES, help_text=f"State of the extraction of knowledge. {STATES_HELP}")
     extract_error = serializers.CharField(help_text="Error of the last attempt to extract. Empty: none.")
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
 
     @staticmethod
     def compute_summary(conversation: Conversation) -> bool:
@@ -311,15 +305,10 @@ class ConversationLives(OwnerViewSet):
 
 
 class RelatedConversation(AnswerSerializer):
-    conversation_id = serializers.CharField()
+    columns = columns_of(Conversation, "conversation_id title started_at last_turn_at ended_at turn_count")
     step = serializers.IntegerField(help_text="Distance from the conversation asked for. Negative: it came before.")
     continues = serializers.CharField(help_text="Conversation that it resumes. Empty: none.")
-    title = serializers.CharField()
     outcome = serializers.ChoiceField(OUTCOMES)
-    started_at = serializers.DateTimeField()
-    last_turn_at = serializers.DateTimeField(allow_null=True)
-    ended_at = serializers.DateTimeField(allow_null=True)
-    turn_count = serializers.IntegerField()
 
 
 class ConversationLineageAnswer(AnswerSerializer):

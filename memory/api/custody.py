@@ -1,5 +1,6 @@
 """`/subjects/{user_id}`: erase all that is known of a user. `/erasures`: erase by filter; progress and receipts."""
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import AwareDateTimeField, JsonObject, QueryFlag, draft_fields
+from memory.api.fields import AwareDateTimeField, Counts, IdList, JsonObject, QueryFlag, draft_fields
 from memory.api.filters import RowFilter
 from memory.api.views import OwnerViewSet
 from memory.errors import Forbidden
@@ -31,23 +32,21 @@ from memory.services.custody.subjects import (
     verify_receipt,
 )
 from memory.tasks import notify_job_worker
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId, Flag, StrictSerializer, Text
 
 ANSWERED_SCOPES = [(scope.value, scope.label) for scope in (Erasure.Scope.SUBJECT, Erasure.Scope.FILTER)]
 """The keys of an account that is being deleted are revoked, so nobody asks about that."""
 
 
-class Reason(Text):
-    """The reason of an erasure."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            required=False,
-            allow_blank=True,
-            max_length=MAX_REASON_CHARACTERS,
-            help_text="Reason, which stays in the receipt. It must not name the user.",
-        )
+Reason = partial(
+    Text,
+    required=False,
+    allow_blank=True,
+    max_length=MAX_REASON_CHARACTERS,
+    help_text="Reason, which stays in the receipt. It must not name the user.",
+)
+"""The reason of an erasure."""
 
 
 class SubjectQuery(StrictSerializer):
@@ -82,39 +81,27 @@ class VerdictAnswer(AnswerSerializer):
 
 
 class ErasureAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(Erasure, "id status reason requested_by requested_at started_at completed_at")
     scope = serializers.ChoiceField(ANSWERED_SCOPES)
-    status = serializers.ChoiceField(Erasure.Status.choices)
-    reason = serializers.CharField()
-    requested_by = serializers.CharField()
-    requested_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    completed_at = serializers.DateTimeField(allow_null=True)
     lifted_at = serializers.DateTimeField(
         allow_null=True, help_text="Time from which the user may be written to again. Null: not allowed."
     )
     step = serializers.CharField(help_text="Step that is being done. Empty: none, until the next pass.")
     passes = serializers.IntegerField(help_text="Number of passes over all stores. The last one finds nothing.")
-    counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Numbers of things erased so far, by kind of memory or store."
-    )
+    counts = Counts(help_text="Numbers of things erased so far, by kind of memory or store.")
     receipt = serializers.DictField(allow_null=True, help_text="The receipt. Null until the erasure is completed.")
     signature = serializers.CharField(help_text="Signature of the receipt by the installation's key.")
 
 
 class FilterAnswer(AnswerSerializer):
-    counts = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of memories that the filter finds, by kind. What was derived from them alone goes as well.",
+    counts = Counts(
+        help_text="Numbers of memories that the filter finds, by kind. What was derived from them alone goes as well."
     )
     erasure = ErasureAnswer(allow_null=True, help_text="The erasure that was queued. Null for a dry run.")
 
 
 class SubjectAnswer(AnswerSerializer):
-    counts = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of rows that belong to the user or name it, by table. Redis is not counted.",
-    )
+    counts = Counts(help_text="Numbers of rows that belong to the user or name it, by table. Redis is not counted.")
 
 
 class Subjects(OwnerViewSet):
@@ -178,16 +165,9 @@ class PreviewQuery(ActingFields):
 
 
 class ErasurePreviewAnswer(AnswerSerializer):
-    counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Numbers of memories that are deleted as such, by kind."
-    )
-    derived = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of memories that go as well, as they were derived from these alone, by kind.",
-    )
-    derived_ids = serializers.ListField(
-        child=serializers.UUIDField(), help_text="The first 100 of the derived memories that the agent sees."
-    )
+    counts = Counts(help_text="Numbers of memories that are deleted as such, by kind.")
+    derived = Counts(help_text="Numbers of memories that go as well, as they were derived from these alone, by kind.")
+    derived_ids = IdList(help_text="The first 100 of the derived memories that the agent sees.")
 
 
 class ErasurePreviews(OwnerViewSet):

@@ -29,7 +29,7 @@ from memory.api.fields import (
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
 from memory.api.views import OwnerViewSet, VersionedViewSet
-from memory.models import Link
+from memory.models import Entity, Link
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
 from memory.models.links import STRUCTURAL_TYPES
 from memory.services.embedding.embed import embed_texts
@@ -45,7 +45,7 @@ from memory.services.entities.relate import (
     visible_relationships,
 )
 from memory.services.entities.store import find_live_or_merged_entity, follow_merges, list_entities
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.paths import MAX_ID_CHARACTERS
 from memory_project.http.serializers import BoundedList, Text
 
@@ -116,15 +116,10 @@ class EntitySplitBody(OwnerFields):
 
 
 class EntityAnswer(MemoryFields):
-    name = serializers.CharField()
-    type = serializers.CharField()
+    columns = columns_of(Entity, "name type description properties last_accessed access_count")
     aliases = TextList()
-    description = serializers.CharField()
-    properties = serializers.DictField()
     salience = serializers.FloatField(help_text="Importance from 0 to 1.")
     first_seen = serializers.DateTimeField(source="event_time")
-    last_accessed = serializers.DateTimeField(allow_null=True)
-    access_count = serializers.IntegerField()
     version = serializers.IntegerField(help_text="Increases by one with each change.")
     embedding = EmbeddingState()
     merged_into = serializers.UUIDField(
@@ -265,13 +260,9 @@ class NewRelationship(OwnerFields):
 
 
 class RelationshipAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(Link, "id type weight properties created_at")
     source = serializers.UUIDField(source="source_id")  # type: ignore[assignment]  # as above
     target = serializers.UUIDField(source="target_id")
-    type = serializers.CharField()
-    weight = serializers.FloatField()
-    properties = serializers.DictField()
-    created_at = serializers.DateTimeField()
 
 
 class RelationshipFilter(RowFilter):

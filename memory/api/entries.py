@@ -68,7 +68,7 @@ from memory.services.contexts.search import EntryQuestion, recall_entries, recor
 from memory.services.duplicates.resolve import survivors_condition
 from memory.services.embedding.embed import embed_texts
 from memory.tiers.access_log import EntryReference
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.pagination import ScoreOrdering
 from memory_project.http.serializers import ActingFields
 
@@ -99,15 +99,10 @@ class ContextEntryAnswer(MemoryFields):
     key = serializers.CharField(help_text="Unique name in the context. Empty: none.")
     content = serializers.CharField()
     value = serializers.JSONField(allow_null=True, help_text="Null if there is nothing but the content.")
-    entry_type = serializers.ChoiceField(ENTRY_TYPES)
-    source_type = serializers.ChoiceField(SOURCE_TYPES)
-    memory_type = serializers.ChoiceField(MEMORY_TYPES)
     importance = serializers.FloatField(help_text="Importance from 0 to 1.")
     confidence = serializers.FloatField(help_text="Confidence from 0 to 1.")
     version = serializers.IntegerField(source="content_version", help_text="Counts changes of the content only.")
-    metadata = serializers.DictField()
-    event_time = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(ContextEntry, "entry_type source_type memory_type metadata event_time created_at")
 
 
 class FoundEntry(SnippetFields, ContextEntryAnswer):
@@ -122,9 +117,8 @@ class EntryAnswer(ContextEntryAnswer):
     content = serializers.CharField(source="text")
     effective_relevance_score = serializers.FloatField(help_text="Importance, confidence and recency, from 0 to 1.")
     previous_version = serializers.IntegerField(allow_null=True, help_text="Version before; staff may have deleted it.")
-    source = serializers.CharField()  # type: ignore[assignment]  # DRF takes it out of the class
-    updated_at = serializers.DateTimeField()
     embedding = EmbeddingState()
+    columns = columns_of(ContextEntry, "source updated_at")
 
     @staticmethod
     def compute_previous_version(entry: ContextEntry) -> int | None:
@@ -149,11 +143,8 @@ class FoundEntries(AnswerSerializer):
 class VersionAnswer(AnswerSerializer):
     version = serializers.IntegerField(source="number", help_text="Number of the version, from 1.")
     previous_version = serializers.IntegerField(allow_null=True, help_text="Null for the first version that is kept.")
-    content = serializers.CharField()
-    value = serializers.JSONField(allow_null=True)
-    editor = serializers.CharField()
     restored_from = serializers.IntegerField(allow_null=True, help_text="Version whose content this one brought back.")
-    created_at = serializers.DateTimeField()
+    columns = columns_of(ContextEntryVersion, "content value editor created_at")
 
     @staticmethod
     def compute_previous_version(version: ContextEntryVersion) -> int | None:

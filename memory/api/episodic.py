@@ -31,7 +31,7 @@ from memory.services.custody.single import erase_episodes
 from memory.services.embedding.embed import embed_texts
 from memory.services.recall.recall import search_episodes_by_text
 from memory.services.summaries.store import EpisodeDraft, episodes_of_conversation, store_episodes
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import BoundedList, ExternalId
 
 MAX_SUMMARY_CHARACTERS = 100_000
@@ -72,16 +72,13 @@ class EpisodeSearch(OwnerFields, QuestionFields):
 
 
 class EpisodeAnswer(MemoryFields):
-    conversation_id = serializers.CharField()
     summary = serializers.CharField()
-    key_decisions = serializers.ListField()
-    entities_mentioned = serializers.ListField()
-    tools_called = serializers.ListField()
     summarizer = serializers.CharField(
         help_text="Author: `extractive` (quotes), a model's name, or empty for the agent."
     )
-    event_time = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(
+        EpisodicMemory, "conversation_id key_decisions entities_mentioned tools_called event_time created_at"
+    )
 
     @staticmethod
     def compute_summarizer(episode: EpisodicMemory | EpisodeHit) -> Any:

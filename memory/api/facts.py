@@ -45,7 +45,7 @@ from memory.services.facts.store import (
     read_visible_history,
 )
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import Text
 
 MAX_ENTITIES = 100
@@ -155,44 +155,35 @@ class FactsQuery(OwnerFields):
 
 class VersionOfFact(AnswerSerializer):
     number = serializers.IntegerField(help_text="Number of the version, from 1.")
-    claim = serializers.CharField()
     confidence = serializers.FloatField(help_text=CONFIDENCE_HELP)
-    temporal = serializers.ChoiceField(Temporal.choices)
-    valid_from = serializers.DateTimeField(allow_null=True)
-    valid_to = serializers.DateTimeField(allow_null=True)
     recorded_at = serializers.DateTimeField(help_text="Time from which it was believed.")
     retracted_at = serializers.DateTimeField(allow_null=True, help_text="Time from which it was not believed.")
     reason = serializers.ChoiceField(FactVersion.Reason.choices, help_text="Why it was believed from then on.")
+    columns = columns_of(FactVersion, "claim temporal valid_from valid_to")
 
 
 class FactAnswer(MemoryFields):
-    conversation_id = serializers.CharField()
     claim = serializers.CharField(source="text")
     confidence = serializers.FloatField(help_text=CONFIDENCE_HELP)
     certainty = serializers.CharField(help_text="Label given when it was learned. Empty: none.")
-    temporal = serializers.ChoiceField(Temporal.choices)
     status = serializers.ChoiceField(
         STATUSES,
         help_text="Status today, whatever time was asked for: `active` until the fact that supersedes it begins, and "
         "`ended` after `valid_to` if no other fact replaced it.",
     )
-    valid_from = serializers.DateTimeField(allow_null=True)
     valid_from_source = serializers.ChoiceField(
         ValidFromSource.choices,
         allow_null=True,
         help_text="Whether `valid_from` was stated, or is the time when the fact was said. Null: no `valid_from`.",
     )
-    valid_to = serializers.DateTimeField(allow_null=True)
     recorded_at = serializers.DateTimeField(allow_null=True, help_text="Time from which this version is believed.")
     retracted_at = serializers.DateTimeField(allow_null=True, help_text="Time from which it is no longer believed.")
     belief_number = serializers.IntegerField(help_text="Number of this version.")
-    source = serializers.CharField()  # type: ignore[assignment]  # DRF takes it out of the class
     source_turn_id = serializers.UUIDField(allow_null=True, help_text="Turn that states the fact.")
-    metadata = serializers.DictField()
-    event_time = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
     embedding = EmbeddingState()
+    columns = columns_of(
+        Fact, "conversation_id temporal valid_from valid_to source metadata event_time created_at updated_at"
+    )
 
     @staticmethod
     def compute_status(fact: Fact) -> str:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.utils import timezone
@@ -75,15 +75,13 @@ class MemoryFields(AnswerSerializer):
     channel = serializers.CharField(help_text="Name of the project, or `_global`.")
 
 
-class MemoryStatus(serializers.CharField):
-    """The status of a memory of any kind."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            allow_null=True,
-            help_text="Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until "
-            "its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds.",
-        )
+MemoryStatus = partial(
+    serializers.CharField,
+    allow_null=True,
+    help_text="Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its "
+    "`valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds.",
+)
+"""The status of a memory of any kind."""
 
 
 class EmbeddingState(serializers.ChoiceField):
@@ -166,24 +164,25 @@ class Metadata(JsonObject):
 class TextList(serializers.ListField):
     """A list of texts in an answer."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(child=serializers.CharField(), **options)
+    child = serializers.CharField()
 
 
-class Flags(TextList):
-    """The warnings about a stored text in an answer."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            help_text="`instruction`: the text gives orders to the model. Found by rules, which miss some."
-        )
+Flags = partial(
+    TextList, help_text="`instruction`: the text gives orders to the model. Found by rules, which miss some."
+)
+"""The warnings about a stored text in an answer."""
 
 
 class IdList(serializers.ListField):
     """A list of ids in an answer."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(child=serializers.UUIDField(), **options)
+    child = serializers.UUIDField()
+
+
+class Counts(serializers.DictField):
+    """Numbers by name in an answer."""
+
+    child = serializers.IntegerField()
 
 
 class BoundedIds(BoundedList):
@@ -193,18 +192,11 @@ class BoundedIds(BoundedList):
         super().__init__(**{"child": serializers.UUIDField(), "required": False, **options})
 
 
-class Fraction(FiniteFloat):
-    """A number from 0 to 1."""
+Fraction = partial(FiniteFloat, min_value=0, max_value=1)
+"""A number from 0 to 1."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"min_value": 0, "max_value": 1, **options})
-
-
-class MinScore(Fraction):
-    """The least confidence of the results of a search in one kind."""
-
-    def __init__(self) -> None:
-        super().__init__(default=0.0, help_text="Least `confidence` of results, from 0 to 1. Default: all results.")
+MinScore = partial(Fraction, default=0.0, help_text="Least `confidence` of results, from 0 to 1. Default: all results.")
+"""The least confidence of the results of a search in one kind."""
 
 
 class TtlSeconds(WholeNumber):
@@ -247,7 +239,7 @@ class QueryFlag(serializers.BooleanField):
         return bool(data == "true")
 
 
-class Degraded(serializers.ListField):
+class Degraded(TextList):
     """The reasons why a recall's answer is worse than it could be."""
 
     def __init__(self, **options: Any) -> None:
@@ -259,7 +251,7 @@ class Degraded(serializers.ListField):
             "`<technique>_failed` or `<technique>_deadline`; `results_truncated`: no result fits into `max_tokens`. "
             "Empty: nothing went wrong."
         )
-        super().__init__(child=serializers.CharField(), help_text=help_text, **options)
+        super().__init__(help_text=help_text, **options)
 
 
 class SearchDegraded(serializers.ListField):
@@ -277,18 +269,17 @@ class SearchDegraded(serializers.ListField):
         )
 
 
-class Similarity(serializers.FloatField):
-    """The cosine similarity of a result to the query, or null."""
+Similarity = partial(
+    serializers.FloatField, allow_null=True, help_text="1 - cosine distance to the query. Null: not compared by vector."
+)
+"""The cosine similarity of a result to the query, or null."""
 
-    def __init__(self) -> None:
-        super().__init__(allow_null=True, help_text="1 - cosine distance to the query. Null: not compared by vector.")
-
-
-class Likelihood(serializers.FloatField):
-    """The calibrated confidence of a result of a search in one kind."""
-
-    def __init__(self) -> None:
-        super().__init__(source="likelihood", help_text="How likely it helps, from 0 to 1. Comparable between answers.")
+Likelihood = partial(
+    serializers.FloatField,
+    source="likelihood",
+    help_text="How likely it helps, from 0 to 1. Comparable between answers.",
+)
+"""The calibrated confidence of a result of a search in one kind."""
 
 
 class PastDateTimeField(AwareDateTimeField):

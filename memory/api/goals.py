@@ -40,7 +40,7 @@ from memory.services.goals.plan import (
     unblock_goal,
 )
 from memory.services.goals.store import get_goal, goals_in_channels
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import Flag, Text, WholeNumber
 
 MAX_DESCRIPTION_CHARACTERS = 10_000
@@ -141,20 +141,15 @@ class StoredGoal(DescribedGoal, GoalColumns):
     parent_id = serializers.UUIDField(allow_null=True, help_text="Goal that this one is a part of.")
     completed_at = serializers.DateTimeField(allow_null=True, help_text="Time of its completion or abandonment.")
     result = serializers.CharField(help_text="Outcome of the work on it. May be empty.")
-    metadata = serializers.DictField()
     version = serializers.IntegerField(help_text="Increases by one with each change.")
     event_time = serializers.DateTimeField(help_text="Time when it was set.")
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
     embedding = EmbeddingState()
+    columns = columns_of(Goal, "metadata created_at updated_at")
 
 
 class RelatedGoal(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(Goal, "id status priority deadline")
     description = serializers.CharField(source="text")
-    status = serializers.ChoiceField(STATUSES)
-    priority = serializers.IntegerField()
-    deadline = serializers.DateTimeField(allow_null=True)
 
 
 class GoalRelations(AnswerSerializer):

@@ -13,9 +13,10 @@ from rest_framework.response import Response
 from memory import conf
 from memory.api.fields import OwnerFields, QueryWholeNumber
 from memory.api.views import OwnerViewSet
+from memory.models import Link
 from memory.retrieval.graph import MAX_DEPTH
 from memory.services.entities.relate import explore_graph
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import Text
 
 MAX_STARTS = 50
@@ -100,12 +101,7 @@ class GraphNode(AnswerSerializer):
 
 
 class GraphEdge(AnswerSerializer):
-    id = serializers.UUIDField()
-    source = serializers.UUIDField()  # type: ignore[assignment]  # as above
-    target = serializers.UUIDField()
-    type = serializers.CharField()
-    weight = serializers.FloatField()
-    properties = serializers.DictField()
+    columns = columns_of(Link, "id source target type weight properties")
 
 
 class GraphAnswer(AnswerSerializer):

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.entry_drafts import MAX_CONTENT_CHARACTERS, choose_editor
-from memory.api.fields import JsonObject, NonBlankText, OwnerFields, SearchDegraded
+from memory.api.fields import JsonObject, NonBlankText, OwnerFields, SearchDegraded, TextList
 from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.errors import Unprocessable
@@ -177,7 +177,7 @@ class ItemsQuery(ActingFields):
 
 
 class ItemAnswer(AnswerSerializer):
-    namespace = serializers.ListField(child=serializers.CharField())
+    namespace = TextList()
     key = serializers.CharField()
     value = serializers.JSONField()
     version = serializers.IntegerField(help_text="Number that grows with each change, for `expected_version`.")
@@ -195,7 +195,7 @@ class ItemsFound(AnswerSerializer):
     reads = serializers.ListField(child=ItemAnswer(allow_null=True), help_text="In the order of `reads`. Null: none.")
     searches = ItemsAnswer(many=True, help_text="In the order of `searches`.")
     namespaces = serializers.ListField(
-        child=serializers.ListField(child=serializers.ListField(child=serializers.CharField())),
+        child=serializers.ListField(child=TextList()),
         help_text="In the order of `namespaces`, each in alphabetical order.",
     )
 

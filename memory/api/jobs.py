@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
+from memory.api.fields import Counts
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.keyed_memories import DEPRECATED_SINCE
 from memory.api.views import OwnerViewSet
@@ -20,7 +21,7 @@ from memory.maintenance import CURRENT_NAMES, JOBS, find_job
 from memory.models import JobRun
 from memory.services.operations.jobs import request_run
 from memory.tasks import notify_job_worker
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import Flag, StrictSerializer
 
 MAX_JOB_NAME_CHARACTERS = 50
@@ -43,19 +44,15 @@ class RunAccepted(AnswerSerializer):
 
 
 class RunAnswer(RunAccepted):
+    columns = columns_of(JobRun, "requested_by dry_run created_at started_at finished_at")
     job = serializers.CharField(help_text="Name of the job.")
-    requested_by = serializers.CharField()
-    dry_run = serializers.BooleanField()
     attempts = serializers.IntegerField(help_text="Number of workers that started the present batch.")
     examined = serializers.IntegerField(help_text="Number of rows examined.")
     changed = serializers.IntegerField(help_text="Number of rows changed; in a dry run, rows that would change.")
     failed = serializers.IntegerField(help_text="Number of rows that failed.")
-    figures = serializers.DictField(child=serializers.IntegerField(), help_text="Other counts of the job, by name.")
+    figures = Counts(help_text="Other counts of the job, by name.")
     cursor = serializers.CharField(help_text="Start of the next batch. Empty before the first and after the last one.")
     error = serializers.CharField(help_text="Why it failed. Empty if it did not.")
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
     duration_seconds = serializers.FloatField(allow_null=True, help_text="Seconds from its first batch to its end.")
     at = serializers.DateTimeField(allow_null=True, help_text="Time that the job takes for the present. Null: now.")
 

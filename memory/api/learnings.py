@@ -35,7 +35,7 @@ from memory.services.learnings import (
     visible_learnings,
     vote_on_learning,
 )
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, Flag
 
 MAX_INSIGHT_CHARACTERS = 100_000
@@ -68,9 +68,7 @@ class LearningAnswer(MemoryFields):
     helpful_count = serializers.IntegerField(help_text="Number of agents that it helped.")
     unhelpful_count = serializers.IntegerField(help_text="Number of agents that it did not help.")
     score = serializers.FloatField(help_text="Share of agents that it helps, at least: Wilson's lower bound at 95 %.")
-    metadata = serializers.DictField()
-    event_time = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
+    columns = columns_of(Learning, "metadata event_time created_at")
 
 
 class StoredLearning(LearningAnswer):

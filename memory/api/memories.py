@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from memory.api.fields import (
     OF_USER_HELP,
     AwareDateTimeField,
+    Counts,
     EmbeddingState,
     EventTime,
     Fraction,
@@ -34,7 +35,7 @@ from memory.api.turns import PlacedTurn, embed_drafts
 from memory.api.vectors import VectorFields, read_vector
 from memory.api.views import VersionedViewSet
 from memory.kinds import Kind, kind_choices
-from memory.models import MemoryRow
+from memory.models import Memory, MemoryRow
 from memory.owner import Owner
 from memory.retrieval.timeline import TimelineFilter, TimelineItem, read_timeline
 from memory.services.embedding.embed import embed_texts
@@ -55,7 +56,7 @@ from memory.services.memories.store import VectorInput
 from memory.services.notes import DEFAULT_IMPORTANCE, MAX_NOTE_CHARACTERS, NoteDraft, change_note, store_note
 from memory.services.turns import TurnDraft, store_turns
 from memory.tasks import run_soon
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId, Flag
 from memory_project.ids import uuid7
 
@@ -173,15 +174,12 @@ class MemoriesToForget(ActingFields):
 
 class MemoryAnswer(MemoryFields):
     kind = serializers.ChoiceField(kind_choices())
-    text = serializers.CharField()
+    columns = columns_of(Memory, "text metadata created_at updated_at")
     conversation_id = serializers.CharField(help_text="Empty: none.")
-    metadata = serializers.DictField()
     importance = serializers.FloatField(source="salience", help_text="Importance from 0 to 1, which fades unread.")
     status = MemoryStatus()
     event_time = serializers.DateTimeField(help_text="Time when it happened.")
     expires_at = serializers.DateTimeField(allow_null=True, help_text=EXPIRES_HELP)
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="Counts changes; the ETag has it.")
     embedding = EmbeddingState()
 
@@ -205,13 +203,9 @@ MEMORY_OR_INFERENCE: Any = PolymorphicProxySerializer(
 
 class ForgottenAnswer(AnswerSerializer):
     dry_run = serializers.BooleanField(help_text="True if nothing was deleted.")
-    deleted = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of memories that were deleted, by kind; in a dry run, that would be.",
-    )
-    kept = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Numbers of the user's memories that stay, by kind: they belong to conversations or contexts.",
+    deleted = Counts(help_text="Numbers of memories that were deleted, by kind; in a dry run, that would be.")
+    kept = Counts(
+        help_text="Numbers of the user's memories that stay, by kind: they belong to conversations or contexts."
     )
     remaining = serializers.IntegerField(help_text="Number of memories that further calls will delete.")
 

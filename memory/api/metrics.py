@@ -185,7 +185,11 @@ class ProcessCollector(Collector):
     """The counts of all processes if they share a folder, else those of this process."""
 
     def collect(self) -> Iterable[Metric]:
-        counted = list(CountedTogether().collect() if VARIABLE in os.environ else count_alone())
+        if VARIABLE in os.environ:
+            counted = list(CountedTogether().collect())
+        else:
+            measures = (REQUESTS, LATENCY, access_log.LOST_LINES, *MEASURES)
+            counted = [metric for measure in measures for metric in measure.collect()]
         quantiles = GaugeMetricFamily(
             "memory_recall_quantile_seconds",
             "Quantiles of memory_recall_seconds since the processes started.",
@@ -196,11 +200,6 @@ class ProcessCollector(Collector):
             if (seconds := quantile(buckets, share)) is not None:
                 quantiles.add_metric([str(share)], seconds)
         return [*counted, quantiles]
-
-
-def count_alone() -> Iterable[Metric]:
-    for measure in (REQUESTS, LATENCY, access_log.LOST_LINES, *MEASURES):
-        yield from measure.collect()
 
 
 class StoreCollector(Collector):

@@ -99,10 +99,11 @@ def describe(result: Schema, **_options: Any) -> Schema:
     ordered = sorted(GROUPS, key=lambda group: group.name not in FIRST)
     ordered.sort(key=lambda group: FIRST.index(group.name) if group.name in FIRST else len(FIRST))
     result["tags"] = [{"name": group.name, "description": group.description} for group in ordered]
-    for path, operation in iterate_operations(result):
-        operation["tags"] = [find_group(path)]
-        describe_parameters(operation)
-        add_examples(operation, schemas)
+    for path, methods in result["paths"].items():
+        for operation in (methods[method] for method in METHODS if method in methods):
+            operation["tags"] = [find_group(path)]
+            describe_parameters(operation)
+            add_examples(operation, schemas)
     return result
 
 
@@ -142,11 +143,6 @@ def replace_labels(described: Any) -> None:
         described = list(described.values())
     for each in described if isinstance(described, list) else ():
         replace_labels(each)
-
-
-def iterate_operations(document: Schema) -> Iterator[tuple[str, Schema]]:
-    for path, described in document["paths"].items():
-        yield from ((path, described[method]) for method in METHODS if method in described)
 
 
 def find_group(path: str) -> str:

@@ -39,15 +39,12 @@ VALUES: dict[str, Any] = {
     "entry_count": 24,
     "error": "",
     "error_message": "",
-    "event_time": "2026-05-04T12:00:00Z",
     "examined": 40,
     "expertise_areas": ["travel"],
     "extract_error": "",
-    "failure_count": 1,
     "flags": [],
     "found_by": ["lexical", "vector"],
     "goal_id": "01976d3e-8f00-7c3a-9d2e-5b1f0a6c4e21",
-    "helpful": True,
     "helpful_count": 4,
     "hits": 9,
     "importance": 0.7,
@@ -133,17 +130,15 @@ VALUES: dict[str, Any] = {
     "ttl_seconds": 3_600,
     "turn_count": 12,
     "type": "organization",
-    "unhelpful_count": 1,
     "uri": "docs/itinerary.md",
     "user_id": "ana",
     "value": {"seat": "window"},
-    "version": 1,
     "workflow": "booking",
     "workflow_run_id": "run-1",
     "write": ["planner"],
 }
 
-OMITTED = frozenset({"agent_id", "user_id", "channel", "metadata", "event_time", "session_id", "conversation_id"})
+OMITTED = frozenset({"agent_id", "user_id", "channel", "metadata", "session_id", "conversation_id"})
 """Fields that the example of a change does not have."""
 
 ID = "01976d3e-8f00-7c3a-9d2e-5b1f0a6c4e21"
@@ -206,7 +201,6 @@ BODIES: dict[str, dict[str, Any]] = {
         "context_pattern": "a flight is fully booked",
         "success": True,
     },
-    "refresh_short_term_memory": {"agent_id": "assistant", "ttl_seconds": 3_600},
     "record_tool_invocation": {
         "agent_id": "assistant",
         "conversation_id": "trip",

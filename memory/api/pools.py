@@ -31,7 +31,7 @@ from memory.services.pools.manage import (
     revoke_access,
 )
 from memory.tiers.json_documents import parse_path
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId, StrictSerializer, Text, WholeNumber
 
 TYPES, SCOPES = MemoryPool.PoolType.choices, MemoryPool.Scope.choices
@@ -62,20 +62,15 @@ class NewPool(PoolChange):
 
 
 class PoolAnswer(AnswerSerializer):
-    pool_id = serializers.CharField()
-    pool_type = serializers.ChoiceField(TYPES)
-    scope = serializers.ChoiceField(SCOPES)
+    columns = columns_of(MemoryPool, "pool_id pool_type scope expires_at created_at updated_at")
     agent_id = serializers.CharField(help_text="Agent that owns it. Empty: the account.")
     team = serializers.UUIDField(source="team_id", allow_null=True)
     task_id = serializers.CharField(help_text="May be empty.")
     workflow_run_id = serializers.CharField(help_text="Workflow run that it belongs to. Empty: none.")
     access_control = AccessControlAnswer()
     version = serializers.IntegerField(help_text="Increases with each write, of its access control too.")
-    expires_at = serializers.DateTimeField(allow_null=True)
     entry_count = serializers.IntegerField(help_text=ENTRY_COUNT_HELP)
     size_bytes = serializers.IntegerField(help_text="Size of all of them as compact JSON, expired results included.")
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
 
     @staticmethod
     def compute_workflow_run_id(pool: MemoryPool) -> str:

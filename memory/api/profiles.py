@@ -20,7 +20,7 @@ from memory.services.profiles import (
     get_profile,
     write_profile,
 )
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, BoundedList, ExternalId
 
 BY_NAME_HELP = "New values by name. Null deletes a name; names that are left out stay."
@@ -49,17 +49,12 @@ class ProfileSource(serializers.Serializer[Any]):
 
 
 class ProfileAnswer(AnswerSerializer):
-    user_id = serializers.CharField()
-    preferences = serializers.DictField()
+    columns = columns_of(UserProfile, "user_id preferences communication_style metadata created_at updated_at")
     expertise_areas = TextList()
-    communication_style = serializers.DictField()
-    metadata = serializers.DictField()
     provenance = serializers.DictField(
         child=ProfileSource(), help_text="Sources of learned preferences; others were set."
     )
     version = serializers.IntegerField(help_text="Increases by one with each change.")
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
 
 
 class Profiles(OwnerViewSet):

@@ -36,7 +36,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Posture, Query, Scope
 from memory.retrieval.techniques import TECHNIQUE_NAMES
 from memory.services.recall.recall import RecallRequest, conclude_recall, recall
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import BoundedList, ExternalId, FiniteFloat, Flag, WholeNumber, describe_choices
 
 MAX_DEADLINE_MS = 60_000
@@ -71,14 +71,14 @@ class Techniques(Choices):
         super().__init__(TECHNIQUES, help_text)
 
 
-class DeadlineField(WholeNumber):
-    """A time limit in milliseconds."""
-
-    def __init__(self, **options: Any) -> None:
-        help_text = "Time limit in milliseconds. What is not ready by then is left out, and named in `degraded`."
-        super().__init__(min_value=1, max_value=MAX_DEADLINE_MS, required=False, help_text=help_text, **options)
-
-
+DeadlineField = partial(
+    WholeNumber,
+    min_value=1,
+    max_value=MAX_DEADLINE_MS,
+    required=False,
+    help_text="Time limit in milliseconds. What is not ready by then is left out, and named in `degraded`.",
+)
+"""A time limit in milliseconds."""
 CONFIDENCE_DIGITS = 4
 ABSTAINED_HELP = "True if memories were found, but none that is likely enough to help."
 
@@ -259,11 +259,8 @@ def serialize_result(result: Candidate, body: Mapping[str, Any]) -> dict[str, An
 
 
 class RecalledGoal(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(Goal, "id status priority deadline")
     description = serializers.CharField()
-    status = serializers.ChoiceField(Goal.Status.choices)
-    priority = serializers.IntegerField()
-    deadline = serializers.DateTimeField(allow_null=True)
 
 
 class RecalledProfile(serializers.Serializer[Any]):

@@ -1,6 +1,6 @@
 """Bodies that store structured turns: slots by name, each an object, or a text where that is all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -14,7 +14,7 @@ from memory.api.fields import (
     PastDateTimeField,
     draft_fields,
 )
-from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Point, Rationale, Reasoning, Slots
+from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Rationale, Reasoning, Slots
 from memory.models import TurnRecord, TurnSlot
 from memory.reasoning import Provenance, ReasoningTier
 from memory.services.records.record import RecordDraft
@@ -206,27 +206,23 @@ def record_draft_from_body(body: Mapping[str, Any]) -> RecordDraft:
 
 
 def slots_from_body(body: Mapping[str, Any]) -> Slots:
-    slots: dict[str, Any] = {name: body[name] for name in SLOTS if name in body}
-    readers = {"reasoning": reasoning_from_body, "action": action_from_body}
-    plain = {"observation": Observation, "outcome": Outcome}
-    slots |= {name: read(slots[name]) for name, read in readers.items() if name in slots}
-    slots |= {name: make(**slots[name]) for name, make in plain.items() if name in slots}
-    return Slots(**slots)
-
-
-def action_from_body(given: Mapping[str, Any]) -> Action:
-    return Action(**{**given, "calls": [Call(**call) for call in given.get("calls", ())]})
+    readers: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "observation": lambda given: Observation(**given),
+        "reasoning": reasoning_from_body,
+        "action": lambda given: Action(**given | {"calls": [Call(**call) for call in given.get("calls", ())]}),
+        "outcome": lambda given: Outcome(**given),
+    }
+    return Slots(**{slot: read(body[slot]) for slot, read in readers.items() if slot in body})
 
 
 def reasoning_from_body(given: Mapping[str, Any]) -> Reasoning:
     tier, text = ReasoningTier(given["tier"]), given.get("text", "")
     is_trace = tier == ReasoningTier.RAW_TRACE
     default_provenance = Provenance.PROVIDER_TRACE if is_trace else Provenance.RUNTIME_PROJECTION
-    points = {name: [Point(**point) for point in listed] for name, listed in given.get("rationale", {}).items()}
     return Reasoning(
         tier=tier,
         trace=text if is_trace else "",
-        rationale=Rationale(**points),
+        rationale=Rationale.of_json(given.get("rationale", {})),
         summary=given.get("summary", "" if is_trace else text),
         provenance=Provenance(given.get("provenance", default_provenance)),
     )

@@ -7,6 +7,7 @@ that ended; only turns do. Reads of an unknown conversation are 404.
 """
 
 from datetime import datetime
+from functools import partial
 
 from django.utils import timezone
 from rest_framework import serializers
@@ -38,11 +39,8 @@ DEFAULT_THOUGHTS = 20
 MAX_DESCRIPTION_CHARACTERS = 10_000
 
 
-class Limit(QueryWholeNumber):
-    """The maximum number of elements of an answer."""
-
-    def __init__(self, *, default: int, min_value: int = 1, max_value: int = MAX_LIMIT) -> None:
-        super().__init__(default=default, min_value=min_value, max_value=max_value, help_text="Maximum number.")
+Limit = partial(QueryWholeNumber, min_value=1, max_value=MAX_LIMIT, help_text="Maximum number.")
+"""The maximum number of elements of an answer."""
 
 
 class MessagesQuery(ActingFields):

@@ -24,7 +24,7 @@ from memory.services.short_term import (
     store_entry,
 )
 from memory.tiers.base import MAX_NAME_CHARACTERS
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId
 
 TYPES = AgentShortTermMemory.MemoryType
@@ -43,18 +43,13 @@ class RefreshBody(ActingFields):
 
 
 class ShortTermAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    agent_id = serializers.CharField()
+    columns = columns_of(
+        AgentShortTermMemory,
+        "id agent_id memory_key memory_value memory_type expires_at last_accessed_at created_at updated_at",
+    )
     session_id = serializers.CharField(help_text="May be empty.")
-    memory_key = serializers.CharField()
-    memory_value = serializers.JSONField(allow_null=True)
-    memory_type = serializers.ChoiceField(TYPES.choices)
     ttl_seconds = serializers.IntegerField(help_text="Time to live that was set.")
-    expires_at = serializers.DateTimeField()
     access_count = serializers.IntegerField(help_text="Number of reads of this entry alone. Lists do not count.")
-    last_accessed_at = serializers.DateTimeField(allow_null=True)
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
 
 
 class ShortTermFilter(RowFilter):

@@ -44,7 +44,7 @@ from memory.services.strategies.learn import (
     remove_strategy,
     visible_strategies,
 )
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import BoundedList, ExternalId, Flag, Text
 
 MAX_DESCRIPTION_CHARACTERS = 10_000
@@ -87,18 +87,12 @@ class Reinforcement(OwnerFields):
 
 
 class StrategyAnswer(MemoryFields):
+    columns = columns_of(Strategy, "description success_count failure_count last_used metadata event_time created_at")
     conversation_id = serializers.CharField(help_text="Conversation in which it was learned first. May be empty.")
-    description = serializers.CharField()
     context_pattern = serializers.CharField(help_text="Situations that it suits. May be empty.")
     task_type = serializers.CharField(help_text="May be empty.")
     tool_sequence = TextList()
-    success_count = serializers.IntegerField()
-    failure_count = serializers.IntegerField()
     success_rate = serializers.FloatField(help_text="Expected share of successes: (successes + 1) / (uses + 2).")
-    last_used = serializers.DateTimeField(allow_null=True)
-    metadata = serializers.DictField()
-    event_time = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
 
     @staticmethod
     def compute_success_rate(strategy: Strategy | StrategyHit) -> float:

@@ -16,6 +16,7 @@ from memory.kinds import Kind, all_kinds, all_specs, kind_choices
 from memory.models import Memory
 from memory.retrieval.timeline import SUMMARY_CHARACTERS, TimelineFilter, TimelineItem
 from memory.retrieval.timeline_events import Event, read_timeline_with_events
+from memory_project.http.answers import columns_of
 from memory_project.http.pagination import CursorPagination, decode_cursor, parse_page_size
 from memory_project.http.serializers import ActingFields, ExternalId
 
@@ -83,11 +84,8 @@ class RememberedAnswer(MemoryFields):
     truncated = serializers.BooleanField(help_text="True if the text is longer than the summary.")
     status = MemoryStatus()
     importance = serializers.FloatField(help_text="Importance of a context entry, salience of other kinds: 0 to 1.")
-    access_count = serializers.IntegerField()
-    last_accessed = serializers.DateTimeField(allow_null=True)
-    archived = serializers.BooleanField()
     conversation_id = serializers.CharField(help_text="Empty: none.")
-    metadata = serializers.DictField()
+    columns = columns_of(Memory, "access_count last_accessed archived metadata")
 
 
 ReadPage = Callable[..., Sequence[TimelineItem]]

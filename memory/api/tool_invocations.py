@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from memory.api.fields import AwareDateTimeField, IdList, OwnerFields, PastDateTimeField, TimeRangeFields, draft_fields
 from memory.api.filters import filter_rows
 from memory.api.views import OwnerViewSet
+from memory.models import ToolInvocation
 from memory.services.tools import (
     MAX_INTEGER,
     MAX_VALUE_BYTES,
@@ -25,7 +26,7 @@ from memory.services.tools import (
     tool_usage,
     visible_invocations,
 )
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import (
     ActingFields,
     BoundedList,
@@ -95,18 +96,11 @@ class InvocationAnswer(AnswerSerializer):
     Those are encrypted at rest; a page of them would be large, and an answer that is recorded is in plain text.
     """
 
-    id = serializers.UUIDField()
+    columns = columns_of(ToolInvocation, "id user_id channel conversation_id turn_index tool_name timestamp created_at")
     agent_id = serializers.CharField(help_text="Agent that called it. Empty: the account.")
-    user_id = serializers.CharField()
-    channel = serializers.CharField()
-    conversation_id = serializers.CharField()
-    turn_index = serializers.IntegerField(allow_null=True)
-    tool_name = serializers.CharField()
     task_type = serializers.CharField(help_text="May be empty.")
     success = serializers.BooleanField(allow_null=True, help_text="Null: unknown.")
     latency_ms = serializers.IntegerField(allow_null=True, help_text="Duration in milliseconds.")
-    timestamp = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
 
 
 class OpenedAnswer(AnswerSerializer):

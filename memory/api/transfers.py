@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import QueryFlag
+from memory.api.fields import Counts, QueryFlag
 from memory.api.filters import RowFilter
 from memory.api.views import OwnerViewSet
 from memory.errors import Conflict, Forbidden
@@ -28,7 +28,7 @@ from memory.services.transfer.transfers import (
     request_import,
 )
 from memory.tasks import notify_job_worker
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ExternalId, Flag, StrictSerializer
 from memory_project.http.streams import ZIP, read_body, report_full_disk, stream_slot
 
@@ -50,20 +50,13 @@ class ImportQuery(StrictSerializer):
 
 
 class TransferAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    status = serializers.ChoiceField(Transfer.Status.choices)
-    requested_by = serializers.CharField()
-    requested_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    completed_at = serializers.DateTimeField(allow_null=True)
+    columns = columns_of(Transfer, "id status requested_by requested_at started_at completed_at")
     expires_at = serializers.DateTimeField(
         allow_null=True, help_text="Time from which it is deleted. Null: not yet known."
     )
     size_bytes = serializers.IntegerField(help_text="Size of the archive. 0 until an export is completed.")
     digest = serializers.CharField(help_text="SHA-256 of the archive. Empty until an export is completed.")
-    counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Numbers of rows written or stored so far, by table."
-    )
+    counts = Counts(help_text="Numbers of rows written or stored so far, by table.")
     error = serializers.CharField(help_text="Reason of a failure. Empty: none.")
 
 
@@ -78,13 +71,10 @@ class ImportAnswer(TransferAnswer):
     remaps = serializers.BooleanField(
         allow_null=True, help_text="True if rows get new ids, because another account uses theirs. Null: not yet known."
     )
-    existing = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Numbers of rows that the account has already, by table."
-    )
-    left_out = serializers.DictField(
-        child=serializers.IntegerField(),
+    existing = Counts(help_text="Numbers of rows that the account has already, by table.")
+    left_out = Counts(
         help_text="Numbers of rows that the account lacks and that were not stored, by table: they go with something "
-        "that it has under another id.",
+        "that it has under another id."
     )
 
 

@@ -135,17 +135,13 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def same_value(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReader:
     """Reads the turns of one request that arrived at `now`."""
 
     now: datetime
     vectors: VectorInput
-    prepare: Callable[[Any], Any] = same_value
+    prepare: Callable[[Any], Any] = lambda turn: turn
     """Applied to each turn before it is read."""
     field: str = "turns"
     """Name of the field that has the turns, for errors."""

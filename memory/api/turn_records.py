@@ -30,7 +30,7 @@ from memory.services.records.read import (
     records_of_conversation,
     view_prefetched_record,
 )
-from memory.services.records.reasoning import REASON_BUDGET, REASON_POLICY, RedactedSlot, read_policy
+from memory.services.records.reasoning import REASON_BUDGET, REASON_POLICY, read_policy
 from memory.services.records.record import (
     PreparedRecord,
     RecordedTurn,
@@ -39,7 +39,7 @@ from memory.services.records.record import (
     prepare_record,
     record_turn,
 )
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, ExternalId
 
 TIERS = [tier.value for tier in ReasoningTier]
@@ -112,26 +112,19 @@ class KeptAnswer(AnswerSerializer):
 class RecordFacts(AnswerSerializer):
     """A structured turn without its slots."""
 
-    id = serializers.UUIDField()
+    columns = columns_of(
+        TurnRecord, "id user_id channel conversation_id first_index last_index status metadata created_at updated_at"
+    )
     agent_id = serializers.CharField(help_text="Agent that recorded it. Empty: the account.")
-    user_id = serializers.CharField()
-    channel = serializers.CharField()
-    conversation_id = serializers.CharField()
     number = serializers.IntegerField(help_text="Number in its conversation, from 0. Never reused.")
     client_id = serializers.CharField(help_text="Your id of it. May be empty.")
     goal_id = serializers.UUIDField(allow_null=True, help_text="Goal that was worked on.")
     episode_id = serializers.UUIDField(allow_null=True, help_text="Work episode that it is merged into.")
-    first_index = serializers.IntegerField(allow_null=True)
-    last_index = serializers.IntegerField(allow_null=True)
-    status = serializers.ChoiceField(STATUSES)
     level = serializers.IntegerField(help_text="0 raw, 1 slots shortened, 2 merged, 3 archived.")
     reasoning_tier = serializers.ChoiceField(TIERS, help_text="Deepest tier of reasoning that exists and may be shown.")
     tokens = serializers.IntegerField(help_text="Estimated number of tokens of its present slots.")
     raw_tokens = serializers.IntegerField(help_text="Estimated number of tokens of its slots as they were stored.")
     timestamp = serializers.DateTimeField(source="event_time")
-    metadata = serializers.DictField()
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
 
 
 class PlacedRecord(RecordFacts):
@@ -163,12 +156,11 @@ class RecordInFull(RecordAnswer, RecordReferences):
     """A structured turn with its slots and the rows that it refers to."""
 
 
-def serialize_slot(slot: RedactedSlot) -> dict[str, Any]:
-    return SlotAnswer.serialize(slot.row, {"tier": slot.tier or None, "text": slot.text, "data": slot.data})
-
-
 def serialize_record(view: RecordView) -> dict[str, Any]:
-    slots = [serialize_slot(slot) for slot in view.slots]
+    slots = [
+        SlotAnswer.serialize(slot.row, {"tier": slot.tier or None, "text": slot.text, "data": slot.data})
+        for slot in view.slots
+    ]
     return RecordAnswer.serialize(view.record, {"reasoning_tier": view.tier.value, "slots": slots})
 
 

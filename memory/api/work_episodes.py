@@ -24,7 +24,7 @@ from memory.services.work_episodes.read import (
     view_work_episode,
     visible_work_episodes,
 )
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields
 
 LEVELS = [(str(level.value), level.label) for level in (CompressionLevel.MERGED, CompressionLevel.ARCHIVED)]
@@ -40,12 +40,10 @@ class EpisodeQuery(ActingFields):
 
 
 class StoredWorkEpisode(MemoryFields):
-    conversation_id = serializers.CharField()
     goal_id = serializers.UUIDField(source="for_goal_id", allow_null=True, help_text="Goal that was worked on.")
     level = serializers.ChoiceField(CompressionLevel.choices, help_text="2: merged, 3: archived.")
     first_number = serializers.IntegerField(help_text="Number of the first structured turn that it stands for.")
     last_number = serializers.IntegerField(help_text="Number of the last structured turn that it stands for.")
-    status = serializers.ChoiceField(WorkEpisode.Status.choices)
     tier = serializers.ChoiceField(TIERS, help_text="Deepest tier of reasoning in its text and data.")
     text = serializers.CharField(help_text="Empty if the account's policy allows to show nothing of it.")
     # the contract's name, and a serializer's attribute too
@@ -57,27 +55,18 @@ class StoredWorkEpisode(MemoryFields):
     raw_tokens = serializers.IntegerField(help_text="Tokens of everything that it was made of, as it was stored.")
     compressor = serializers.CharField(help_text="Author of the text.")
     archived = serializers.BooleanField(help_text="True if it was made into an episode of a higher level.")
-    event_time = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
+    columns = columns_of(WorkEpisode, "conversation_id status event_time created_at updated_at")
 
 
 class ExpandedSlot(AnswerSerializer):
-    id = serializers.UUIDField()
-    slot = serializers.ChoiceField(TurnSlot.Slot.choices)
+    columns = columns_of(TurnSlot, "id slot text data")
     level = serializers.IntegerField()
-    text = serializers.CharField()
-    data = serializers.DictField()  # type: ignore[assignment]  # as above
     tier = serializers.CharField(help_text="Empty unless it is reasoning.")
     provenance = serializers.CharField(help_text="Empty unless it is reasoning.")
 
 
 class EpisodeRecord(AnswerSerializer):
-    id = serializers.UUIDField()
-    number = serializers.IntegerField()
-    client_id = serializers.CharField()
-    status = serializers.ChoiceField(TurnRecord.Status.choices)
-    event_time = serializers.DateTimeField()
+    columns = columns_of(TurnRecord, "id number client_id status event_time")
     slots = ExpandedSlot(many=True)
 
 

@@ -18,7 +18,7 @@ from memory.api.fields import JsonObject, Metadata, QueryWholeNumber, TextList, 
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.pools import PoolAnswer, PoolChange, PoolViewSet, pool_draft_from_body
 from memory.api.views import OwnerViewSet
-from memory.models import ToolCacheEntry, WorkflowRun
+from memory.models import BlackboardPosting, ToolCacheEntry, WorkflowRun
 from memory.models.pools import WORKFLOW_POOL_TYPES
 from memory.services.pools.data import (
     MAX_RESULT_TTL_SECONDS,
@@ -39,7 +39,7 @@ from memory.services.pools.workflow_runs import (
     run_pools,
     start_run,
 )
-from memory_project.http.answers import AnswerSerializer
+from memory_project.http.answers import AnswerSerializer, columns_of
 from memory_project.http.serializers import ActingFields, BoundedList, ExternalId, Text
 
 MAX_NAME_CHARACTERS = 200
@@ -76,16 +76,10 @@ class RunChange(ActingFields):
 
 
 class WorkflowRunAnswer(AnswerSerializer):
-    workflow_run_id = serializers.CharField()
+    columns = columns_of(WorkflowRun, "workflow_run_id status metadata started_at ended_at created_at updated_at")
     workflow = serializers.CharField(help_text="Name of the workflow. May be empty.")
     agent_id = serializers.CharField(help_text="Agent that started it. Empty: the account.")
     agents = TextList(help_text="Agents that share its pools with the one that started it.")
-    status = serializers.ChoiceField(WorkflowRun.Status.choices)
-    metadata = serializers.DictField()
-    started_at = serializers.DateTimeField()
-    ended_at = serializers.DateTimeField(allow_null=True)
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
 
 
 class WorkflowRunFilter(RowFilter):
@@ -152,11 +146,9 @@ class PostingsQuery(ActingFields):
 
 
 class PostingAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
+    columns = columns_of(BlackboardPosting, "id content created_at")
     position = serializers.IntegerField(help_text="Place on the blackboard, from 0 without gaps.")
     agent_id = serializers.CharField(help_text="Agent that posted it. Empty: the account.")
-    content = serializers.JSONField(allow_null=True)
-    created_at = serializers.DateTimeField()
 
 
 class CachedBody(ActingFields):
@@ -165,11 +157,9 @@ class CachedBody(ActingFields):
 
 
 class CachedKeyAnswer(AnswerSerializer):
-    id = serializers.UUIDField()
-    key = serializers.CharField()
+    columns = columns_of(ToolCacheEntry, "id key expires_at")
     agent_id = serializers.CharField(help_text="Agent that stored the result. Empty: the account.")
     ttl_seconds = serializers.IntegerField(help_text="Seconds until the result expires.")
-    expires_at = serializers.DateTimeField()
     hit_count = serializers.IntegerField(help_text="Number of times it was found since it was stored.")
 
 

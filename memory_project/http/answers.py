@@ -3,22 +3,56 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
-from django.db.models import Model
+from django.db.models import JSONField, Model
 from rest_framework import serializers
+from rest_framework.utils.field_mapping import ClassLookupDict
 
 NOTHING: Mapping[str, Any] = {}
+TYPES_OF_COLUMNS: Any = ClassLookupDict(cast("Any", serializers.ModelSerializer.serializer_field_mapping))
+TYPES_OF_JSON = {dict: serializers.DictField, list: serializers.ListField}
+"""Types of JSON by the default of the column."""
+
+
+def columns_of(model: type[Model], names: str) -> dict[str, Any]:
+    """Return the fields of an answer that are columns of the model: each has the type, choices and null of its column.
+
+    `names` are separated by blanks.
+    """
+    return {name: _field_of_column(model._meta.get_field(name)) for name in names.split()}
+
+
+def _field_of_column(column: Any) -> Any:
+    if column.choices:
+        return serializers.ChoiceField(column.choices, allow_null=column.null)
+    stored = column.target_field if column.is_relation else column
+    is_json = isinstance(stored, JSONField)
+    field = TYPES_OF_JSON.get(stored.default, serializers.JSONField) if is_json else TYPES_OF_COLUMNS[stored]
+    return field(allow_null=column.null)
 
 
 class AnswerSerializer(serializers.Serializer[Any]):
     """Base of the shapes that the service answers.
+
+    Fields of which there is no more to say than the model does are declared together, as
+    `columns = columns_of(Fact, "temporal valid_from")`.
 
     The value of a field is the row's attribute of that name, or the one that `source` names (dots lead through
     attributes). UUIDs become text, nested AnswerSerializers become objects, everything else is left to the renderer.
     A field that no attribute holds has a static method `compute_<field>(row)`; a field class may have a static method
     `from_attribute(value)`. Fields with `required=False` are in an answer only where the caller gives them.
     """
+
+    columns: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "columns" in vars(cls):
+            declared: dict[str, Any] = {**cls._declared_fields, **cls.columns}
+            # in the order of their declarations, as DRF has them
+            ordered = sorted(declared.items(), key=lambda each: each[1]._creation_counter)
+            cls._declared_fields = dict(ordered)
 
     @classmethod
     def serialize(cls, row: Any, given: Mapping[str, Any] = NOTHING) -> dict[str, Any]:

@@ -207,7 +207,8 @@ class CursorPagination(BasePagination):
         return {
             "type": "object",
             "required": ["next", "previous", "results"],
-            "properties": {"next": link, "previous": link, "results": schema},
+            # each is described by itself
+            "properties": {"next": link, "previous": {**link}, "results": schema},
         }
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:

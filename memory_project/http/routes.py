@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from typing import Any
 
@@ -47,15 +47,11 @@ def find_nearest_route(path: str) -> str | None:
         return MEANT_BY[word]
     if not path.startswith(API_PREFIX):
         path = CURRENT_PREFIX + path.lstrip("/").removeprefix("v1/")
-    matcher = SequenceMatcher(b=path, autojunk=False)
-    best, nearest = MIN_SIMILARITY, None
-    for template in api_routes(settings.ROOT_URLCONF):
-        if not is_same_resource(template, path):
-            continue
-        matcher.set_seq1(fill_parameters(template, path))
-        if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best and matcher.ratio() > best:
-            best, nearest = matcher.ratio(), template
-    return nearest
+    templates = [each for each in api_routes(settings.ROOT_URLCONF) if is_same_resource(each, path)]
+    # of templates that are alike then, the first one stays
+    filled = {fill_parameters(template, path): template for template in reversed(templates)}
+    nearest = get_close_matches(path, filled, n=1, cutoff=MIN_SIMILARITY)
+    return filled[nearest[0]] if nearest else None
 
 
 def is_same_resource(template: str, path: str) -> bool:

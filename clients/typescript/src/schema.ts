@@ -2532,6 +2532,9 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
+            action: components["schemas"]["ActionEnum"];
+            /** Format: date-time */
+            accessed_at: string;
             /**
              * Format: uuid
              * @description Null for the action `lost`.
@@ -2541,11 +2544,8 @@ export interface components {
             agent_id: string;
             /** @description Accountable party: `key:<prefix>` or `staff:<name>`. */
             actor: string;
-            action: components["schemas"]["ActionEnum"];
             /** @description Number of lost lines for the action `lost`, 1 for all others. */
             count: number;
-            /** Format: date-time */
-            accessed_at: string;
         };
         /** @description The acting agent. Optional: a bound key determines it, and an unbound key may act for its account. */
         ActingFieldsRequest: {
@@ -2612,8 +2612,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Number of the revision, from 1. */
-            revision: number;
             /** @description Label of the revision, such as a version or a commit. */
             label: string;
             /** @description Digest of the content, by which a change is recognized. */
@@ -2625,13 +2623,29 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
-            /** @description Conversation in which it was produced. May be empty. */
-            conversation_id: string;
+            /** @description Number of the revision, from 1. */
+            revision: number;
             /** @description Address of the content. Empty: none. */
             uri: string;
-            type: string;
             /** @description Short name for people. Empty: none. */
             title: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
+            event_time: string;
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
+            updated_at: string;
+            /** @description Conversation in which it was produced. May be empty. */
+            conversation_id: string;
+            type: string;
             description: string;
             /**
              * Format: uuid
@@ -2643,22 +2657,8 @@ export interface components {
              * @description Goal that it is for.
              */
             goal_id: string | null;
-            /** @description Facts of your own about it, which the service keeps unchanged. */
-            metadata: {
-                [key: string]: unknown;
-            };
             /** @description Increases by one with each change of this revision. */
             version: number;
-            /**
-             * Format: date-time
-             * @description Time when it happened.
-             */
-            event_time: string;
-            /**
-             * Format: date-time
-             * @description Time of the latest change.
-             */
-            updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
             /** @description Null also if the agent takes no part in its conversation. */
@@ -2720,28 +2720,15 @@ export interface components {
              * @description Time when it happened.
              */
             timestamp: string;
-            /** @description Accountable party: `key:<prefix>`, `staff:<name>` or `job:<name>`. */
-            actor: string;
-            /** @description Acting agent. Empty: the account. */
-            agent_id: string;
             operation: string;
             memory_type: string;
-            affected_ids: string[];
             /** @description Name of the user. Empty: none. */
             user_id: string;
             session_id: string;
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             source_channel: string;
-            /** @description Channels of the results of recalls and resumes, channels searched by searches and graph walks, or the channel that a promotion went to. */
-            target_channels: string[];
-            /** @description Text of the query with secrets masked. Empty once it was erased. */
-            query_text: string;
             result_count: number | null;
-            /** @description Number of results from other channels. */
-            cross_channel_count: number | null;
-            /** @description Milliseconds that a recall took. */
-            latency_ms: number | null;
             success: boolean;
             /** @description What went wrong. Empty: nothing. */
             error_message: string;
@@ -2750,6 +2737,19 @@ export interface components {
             promotion_confidence: number | null;
             promotion_access_count: number | null;
             promotion_conversation_count: number | null;
+            /** @description Accountable party: `key:<prefix>`, `staff:<name>` or `job:<name>`. */
+            actor: string;
+            /** @description Acting agent. Empty: the account. */
+            agent_id: string;
+            affected_ids: string[];
+            /** @description Channels of the results of recalls and resumes, channels searched by searches and graph walks, or the channel that a promotion went to. */
+            target_channels: string[];
+            /** @description Text of the query with secrets masked. Empty once it was erased. */
+            query_text: string;
+            /** @description Number of results from other channels. */
+            cross_channel_count: number | null;
+            /** @description Milliseconds that a recall took. */
+            latency_ms: number | null;
             /** @description Thresholds in force at the time, and the account's audit level. */
             config_snapshot: {
                 [key: string]: unknown;
@@ -2772,15 +2772,15 @@ export interface components {
             id: string;
             /** @description Key under which it is stored. */
             key: string;
-            /** @description Agent that stored the result. Empty: the account. */
-            agent_id: string;
-            /** @description Seconds until the result expires. */
-            ttl_seconds: number;
             /**
              * Format: date-time
              * @description Time from which it is forgotten. Null: never.
              */
             expires_at: string;
+            /** @description Agent that stored the result. Empty: the account. */
+            agent_id: string;
+            /** @description Seconds until the result expires. */
+            ttl_seconds: number;
             /** @description Number of times it was found since it was stored. */
             hit_count: number;
             /** @description The value: any JSON. */
@@ -2802,15 +2802,15 @@ export interface components {
             id: string;
             /** @description Key under which it is stored. */
             key: string;
-            /** @description Agent that stored the result. Empty: the account. */
-            agent_id: string;
-            /** @description Seconds until the result expires. */
-            ttl_seconds: number;
             /**
              * Format: date-time
              * @description Time from which it is forgotten. Null: never.
              */
             expires_at: string;
+            /** @description Agent that stored the result. Empty: the account. */
+            agent_id: string;
+            /** @description Seconds until the result expires. */
+            ttl_seconds: number;
             /** @description Number of times it was found since it was stored. */
             hit_count: number;
         };
@@ -2851,9 +2851,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            description: string;
-            /** @description `blocked` until all goals that it waits for are completed. */
-            status: components["schemas"]["GoalStatusEnum"];
             /** @description Goals with a greater priority come first. Default for a new goal: 0. */
             priority: number;
             /**
@@ -2861,6 +2858,9 @@ export interface components {
              * @description Due time with a zone. Null: none.
              */
             deadline: string | null;
+            description: string;
+            /** @description `blocked` until all goals that it waits for are completed. */
+            status: components["schemas"]["GoalStatusEnum"];
             /**
              * Format: uuid
              * @description Goal that this one is a part of.
@@ -2873,10 +2873,6 @@ export interface components {
             completed_at: string | null;
             /** @description Outcome of the work on it. May be empty. */
             result: string;
-            /** @description Facts of your own about it, which the service keeps unchanged. */
-            metadata: {
-                [key: string]: unknown;
-            };
             /** @description Increases by one with each change. */
             version: number;
             /**
@@ -2884,6 +2880,12 @@ export interface components {
              * @description Time when it was set.
              */
             event_time: string;
+            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
+            embedding: components["schemas"]["EmbeddingEnum"];
+            /** @description Facts of your own about it, which the service keeps unchanged. */
+            metadata: {
+                [key: string]: unknown;
+            };
             /**
              * Format: date-time
              * @description Time when the service stored it.
@@ -2894,8 +2896,6 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
-            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
-            embedding: components["schemas"]["EmbeddingEnum"];
             /** @description Goals that nothing blocks any more. */
             unblocked: string[];
         };
@@ -3144,21 +3144,12 @@ export interface components {
         ConversationAnswer: {
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** @description Agent that started it. Empty: it was started for the account. */
-            agent_id: string;
-            /** @description User of its first write. */
-            user_id: string;
-            /** @description Channel of its first write. */
-            channel: string;
             /** @description Short name for people. Empty: none. */
             title: string;
-            /** @description Conversation that it resumes. Empty: none. */
-            continues: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
             /**
              * Format: date-time
              * @description Time of the beginning. Null: not begun yet.
@@ -3169,15 +3160,34 @@ export interface components {
              * @description Time of the latest turn. Null: there is none.
              */
             last_turn_at: string | null;
+            /** @description True if it is kept, but found by no search. */
+            archived: boolean;
+            /** @description Number of turns. */
+            turn_count: number;
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
+            updated_at: string;
+            /** @description Agent that started it. Empty: it was started for the account. */
+            agent_id: string;
+            /** @description User of its first write. */
+            user_id: string;
+            /** @description Channel of its first write. */
+            channel: string;
+            /** @description Conversation that it resumes. Empty: none. */
+            continues: string;
+            outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
             /**
              * Format: date-time
              * @description Null if not ended, or reopened by a turn.
              */
             ended_at: string | null;
-            /** @description True if it is kept, but found by no search. */
-            archived: boolean;
-            /** @description Number of turns. */
-            turn_count: number;
             /** @description Turns with an index below this are in the summary. */
             summarized_count: number;
             /** @description True if there is a summary of its earlier turns. */
@@ -3197,16 +3207,6 @@ export interface components {
             extraction: components["schemas"]["QueueStateEnum"];
             /** @description Error of the last attempt to extract. Empty: none. */
             extract_error: string;
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Time of the latest change.
-             */
-            updated_at: string;
             /** @description Agents that wrote into it, and may therefore read it. */
             participants: string[];
         };
@@ -3320,18 +3320,10 @@ export interface components {
             /** @description Name. */
             name: string;
             type: string;
-            aliases: string[];
             description: string;
             properties: {
                 [key: string]: unknown;
             };
-            /**
-             * Format: double
-             * @description Importance from 0 to 1.
-             */
-            salience: number;
-            /** Format: date-time */
-            first_seen: string;
             /**
              * Format: date-time
              * @description Time of the latest read. Null: never read.
@@ -3339,6 +3331,14 @@ export interface components {
             last_accessed: string | null;
             /** @description Number of times that it was read. */
             access_count: number;
+            aliases: string[];
+            /**
+             * Format: double
+             * @description Importance from 0 to 1.
+             */
+            salience: number;
+            /** Format: date-time */
+            first_seen: string;
             /** @description Increases by one with each change. */
             version: number;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
@@ -3424,12 +3424,8 @@ export interface components {
             context_id: string;
             /** @description Unique name in the context. Empty: none. */
             key: string;
-            content: string;
             /** @description Null if there is nothing but the content. */
             value: unknown;
-            entry_type: components["schemas"]["EntryTypeEnum"];
-            source_type: components["schemas"]["SourceTypeEnum"];
-            memory_type: components["schemas"]["EntryMemoryTypeEnum"];
             /**
              * Format: double
              * @description Importance from 0 to 1.
@@ -3442,6 +3438,9 @@ export interface components {
             confidence: number;
             /** @description Counts changes of the content only. */
             version: number;
+            entry_type: components["schemas"]["EntryTypeEnum"];
+            source_type: components["schemas"]["SourceTypeEnum"];
+            memory_type: components["schemas"]["EntryMemoryTypeEnum"];
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -3456,6 +3455,7 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            content: string;
             /**
              * Format: double
              * @description Importance, confidence and recency, from 0 to 1.
@@ -3463,14 +3463,14 @@ export interface components {
             effective_relevance_score: number;
             /** @description Version before; staff may have deleted it. */
             previous_version: number | null;
+            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
+            embedding: components["schemas"]["EmbeddingEnum"];
             source: string;
             /**
              * Format: date-time
              * @description Time of the latest change.
              */
             updated_at: string;
-            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
-            embedding: components["schemas"]["EmbeddingEnum"];
         };
         /** @description One entry. */
         EntryFieldsRequest: {
@@ -3612,7 +3612,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            scope: components["schemas"]["ErasureAnswerScopeEnum"];
             status: components["schemas"]["ErasureAnswerStatusEnum"];
             reason: string;
             /** @description Who asked for it. */
@@ -3632,6 +3631,7 @@ export interface components {
              * @description Time of the end. Null: not ended yet.
              */
             completed_at: string | null;
+            scope: components["schemas"]["ErasureAnswerScopeEnum"];
             /**
              * Format: date-time
              * @description Time from which the user may be written to again. Null: not allowed.
@@ -3690,12 +3690,12 @@ export interface components {
              */
             id: string;
             slot: components["schemas"]["SlotEnum"];
-            level: number;
             /** @description The text. */
             text: string;
             data: {
                 [key: string]: unknown;
             };
+            level: number;
             /** @description Empty unless it is reasoning. */
             tier: string;
             /** @description Empty unless it is reasoning. */
@@ -3760,8 +3760,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Id of the conversation. Empty: none. */
-            conversation_id: string;
             /** @description Text of the fact. */
             claim: string;
             /**
@@ -3771,21 +3769,10 @@ export interface components {
             confidence: number;
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
-            temporal: components["schemas"]["TemporalEnum"];
             /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins, and `ended` after `valid_to` if no other fact replaced it. */
             status: components["schemas"]["FactStatusEnum"];
-            /**
-             * Format: date-time
-             * @description Time since which it is true. Null: unknown.
-             */
-            valid_from: string | null;
             /** @description Whether `valid_from` was stated, or is the time when the fact was said. Null: no `valid_from`. */
             valid_from_source: components["schemas"]["ValidFromSourceEnum"] | components["schemas"]["NullEnum"];
-            /**
-             * Format: date-time
-             * @description Time until which it was true. Null: it is true now, as far as is known.
-             */
-            valid_to: string | null;
             /**
              * Format: date-time
              * @description Time from which this version is believed.
@@ -3798,12 +3785,27 @@ export interface components {
             retracted_at: string | null;
             /** @description Number of this version. */
             belief_number: number;
-            source: string;
             /**
              * Format: uuid
              * @description Turn that states the fact.
              */
             source_turn_id: string | null;
+            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
+            embedding: components["schemas"]["EmbeddingEnum"];
+            /** @description Id of the conversation. Empty: none. */
+            conversation_id: string;
+            temporal: components["schemas"]["TemporalEnum"];
+            /**
+             * Format: date-time
+             * @description Time since which it is true. Null: unknown.
+             */
+            valid_from: string | null;
+            /**
+             * Format: date-time
+             * @description Time until which it was true. Null: it is true now, as far as is known.
+             */
+            valid_to: string | null;
+            source: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -3823,8 +3825,6 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
-            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
-            embedding: components["schemas"]["EmbeddingEnum"];
         };
         FactCorrectionRequest: {
             /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
@@ -3870,8 +3870,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Id of the conversation. Empty: none. */
-            conversation_id: string;
             /** @description Text of the fact. */
             claim: string;
             /**
@@ -3881,21 +3879,10 @@ export interface components {
             confidence: number;
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
-            temporal: components["schemas"]["TemporalEnum"];
             /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins, and `ended` after `valid_to` if no other fact replaced it. */
             status: components["schemas"]["FactStatusEnum"];
-            /**
-             * Format: date-time
-             * @description Time since which it is true. Null: unknown.
-             */
-            valid_from: string | null;
             /** @description Whether `valid_from` was stated, or is the time when the fact was said. Null: no `valid_from`. */
             valid_from_source: components["schemas"]["ValidFromSourceEnum"] | components["schemas"]["NullEnum"];
-            /**
-             * Format: date-time
-             * @description Time until which it was true. Null: it is true now, as far as is known.
-             */
-            valid_to: string | null;
             /**
              * Format: date-time
              * @description Time from which this version is believed.
@@ -3908,12 +3895,27 @@ export interface components {
             retracted_at: string | null;
             /** @description Number of this version. */
             belief_number: number;
-            source: string;
             /**
              * Format: uuid
              * @description Turn that states the fact.
              */
             source_turn_id: string | null;
+            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
+            embedding: components["schemas"]["EmbeddingEnum"];
+            /** @description Id of the conversation. Empty: none. */
+            conversation_id: string;
+            temporal: components["schemas"]["TemporalEnum"];
+            /**
+             * Format: date-time
+             * @description Time since which it is true. Null: unknown.
+             */
+            valid_from: string | null;
+            /**
+             * Format: date-time
+             * @description Time until which it was true. Null: it is true now, as far as is known.
+             */
+            valid_to: string | null;
+            source: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -3933,8 +3935,6 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
-            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
-            embedding: components["schemas"]["EmbeddingEnum"];
             /** @description Every belief about it, oldest first. */
             versions: components["schemas"]["VersionOfFact"][];
             /** @description Turns that are evidence for it. */
@@ -4088,9 +4088,6 @@ export interface components {
             content: string;
             /** @description Null if there is nothing but the content. */
             value: unknown;
-            entry_type: components["schemas"]["EntryTypeEnum"];
-            source_type: components["schemas"]["SourceTypeEnum"];
-            memory_type: components["schemas"]["EntryMemoryTypeEnum"];
             /**
              * Format: double
              * @description Importance from 0 to 1.
@@ -4103,6 +4100,9 @@ export interface components {
             confidence: number;
             /** @description Counts changes of the content only. */
             version: number;
+            entry_type: components["schemas"]["EntryTypeEnum"];
+            source_type: components["schemas"]["SourceTypeEnum"];
+            memory_type: components["schemas"]["EntryMemoryTypeEnum"];
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -4146,18 +4146,18 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Id of the conversation. Empty: none. */
-            conversation_id: string;
             /** @description Text of the summary. */
             summary: string;
+            /** @description Author: `extractive` (quotes), a model's name, or empty for the agent. */
+            summarizer: string;
+            /** @description Id of the conversation. Empty: none. */
+            conversation_id: string;
             /** @description Decisions that were made in the conversation. */
             key_decisions: unknown[];
             /** @description Names of people, places and things in the summary. */
             entities_mentioned: unknown[];
             /** @description Names of the tools that were called. */
             tools_called: unknown[];
-            /** @description Author: `extractive` (quotes), a model's name, or empty for the agent. */
-            summarizer: string;
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -4243,24 +4243,11 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Conversation in which it was learned first. May be empty. */
-            conversation_id: string;
             description: string;
-            /** @description Situations that it suits. May be empty. */
-            context_pattern: string;
-            /** @description May be empty. */
-            task_type: string;
-            /** @description Names of the tools in the order of their use. */
-            tool_sequence: string[];
             /** @description Number of successes. */
             success_count: number;
             /** @description Number of failures. */
             failure_count: number;
-            /**
-             * Format: double
-             * @description Expected share of successes: (successes + 1) / (uses + 2).
-             */
-            success_rate: number;
             /**
              * Format: date-time
              * @description Time of the latest use. Null: never used.
@@ -4280,6 +4267,19 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** @description Conversation in which it was learned first. May be empty. */
+            conversation_id: string;
+            /** @description Situations that it suits. May be empty. */
+            context_pattern: string;
+            /** @description May be empty. */
+            task_type: string;
+            /** @description Names of the tools in the order of their use. */
+            tool_sequence: string[];
+            /**
+             * Format: double
+             * @description Expected share of successes: (successes + 1) / (uses + 2).
+             */
+            success_rate: number;
             /**
              * Format: double
              * @description 1 - cosine distance to the query. Null: not compared by vector.
@@ -4413,9 +4413,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            description: string;
-            /** @description `blocked` until all goals that it waits for are completed. */
-            status: components["schemas"]["GoalStatusEnum"];
             /** @description Goals with a greater priority come first. Default for a new goal: 0. */
             priority: number;
             /**
@@ -4423,6 +4420,9 @@ export interface components {
              * @description Due time with a zone. Null: none.
              */
             deadline: string | null;
+            description: string;
+            /** @description `blocked` until all goals that it waits for are completed. */
+            status: components["schemas"]["GoalStatusEnum"];
             /**
              * Format: uuid
              * @description Goal that this one is a part of.
@@ -4435,10 +4435,6 @@ export interface components {
             completed_at: string | null;
             /** @description Outcome of the work on it. May be empty. */
             result: string;
-            /** @description Facts of your own about it, which the service keeps unchanged. */
-            metadata: {
-                [key: string]: unknown;
-            };
             /** @description Increases by one with each change. */
             version: number;
             /**
@@ -4446,6 +4442,12 @@ export interface components {
              * @description Time when it was set.
              */
             event_time: string;
+            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
+            embedding: components["schemas"]["EmbeddingEnum"];
+            /** @description Facts of your own about it, which the service keeps unchanged. */
+            metadata: {
+                [key: string]: unknown;
+            };
             /**
              * Format: date-time
              * @description Time when the service stored it.
@@ -4456,8 +4458,6 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
-            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
-            embedding: components["schemas"]["EmbeddingEnum"];
             parent: components["schemas"]["RelatedGoal"] | null;
             children: components["schemas"]["RelatedGoal"][];
             /** @description Goals that it waits for, completed and abandoned ones too. */
@@ -4615,8 +4615,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Agent that called it. Empty: the account. */
-            agent_id: string;
             /** @description Name of the user. Empty: none. */
             user_id: string;
             /** @description Project that it belongs to. `_global`: none in particular. */
@@ -4627,12 +4625,6 @@ export interface components {
             turn_index: number | null;
             /** @description Name of the tool. */
             tool_name: string;
-            /** @description May be empty. */
-            task_type: string;
-            /** @description Null: unknown. */
-            success: boolean | null;
-            /** @description Duration in milliseconds. */
-            latency_ms: number | null;
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -4643,6 +4635,14 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** @description Agent that called it. Empty: the account. */
+            agent_id: string;
+            /** @description May be empty. */
+            task_type: string;
+            /** @description Null: unknown. */
+            success: boolean | null;
+            /** @description Duration in milliseconds. */
+            latency_ms: number | null;
         };
         /** @description A call with its input, output and error. */
         InvocationInFull: {
@@ -4651,8 +4651,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Agent that called it. Empty: the account. */
-            agent_id: string;
             /** @description Name of the user. Empty: none. */
             user_id: string;
             /** @description Project that it belongs to. `_global`: none in particular. */
@@ -4663,12 +4661,6 @@ export interface components {
             turn_index: number | null;
             /** @description Name of the tool. */
             tool_name: string;
-            /** @description May be empty. */
-            task_type: string;
-            /** @description Null: unknown. */
-            success: boolean | null;
-            /** @description Duration in milliseconds. */
-            latency_ms: number | null;
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -4679,6 +4671,14 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** @description Agent that called it. Empty: the account. */
+            agent_id: string;
+            /** @description May be empty. */
+            task_type: string;
+            /** @description Null: unknown. */
+            success: boolean | null;
+            /** @description Duration in milliseconds. */
+            latency_ms: number | null;
             tool_input: unknown;
             tool_output: unknown;
             /** @description What went wrong. Empty: nothing. */
@@ -4970,8 +4970,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Number of the revision, from 1. */
-            revision: number;
             /** @description Label of the revision, such as a version or a commit. */
             label: string;
             /** @description Digest of the content, by which a change is recognized. */
@@ -4983,6 +4981,8 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** @description Number of the revision, from 1. */
+            revision: number;
             /** @description Distance from the artifact asked for. Negative: it is an ancestor of that one. */
             step: number;
             /** @description Address of the content. Empty: none. */
@@ -5026,21 +5026,12 @@ export interface components {
         ListedConversation: {
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** @description Agent that started it. Empty: it was started for the account. */
-            agent_id: string;
-            /** @description User of its first write. */
-            user_id: string;
-            /** @description Channel of its first write. */
-            channel: string;
             /** @description Short name for people. Empty: none. */
             title: string;
-            /** @description Conversation that it resumes. Empty: none. */
-            continues: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
             /**
              * Format: date-time
              * @description Time of the beginning. Null: not begun yet.
@@ -5051,15 +5042,34 @@ export interface components {
              * @description Time of the latest turn. Null: there is none.
              */
             last_turn_at: string | null;
+            /** @description True if it is kept, but found by no search. */
+            archived: boolean;
+            /** @description Number of turns. */
+            turn_count: number;
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
+            updated_at: string;
+            /** @description Agent that started it. Empty: it was started for the account. */
+            agent_id: string;
+            /** @description User of its first write. */
+            user_id: string;
+            /** @description Channel of its first write. */
+            channel: string;
+            /** @description Conversation that it resumes. Empty: none. */
+            continues: string;
+            outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
             /**
              * Format: date-time
              * @description Null if not ended, or reopened by a turn.
              */
             ended_at: string | null;
-            /** @description True if it is kept, but found by no search. */
-            archived: boolean;
-            /** @description Number of turns. */
-            turn_count: number;
             /** @description Turns with an index below this are in the summary. */
             summarized_count: number;
             /** @description True if there is a summary of its earlier turns. */
@@ -5079,16 +5089,6 @@ export interface components {
             extraction: components["schemas"]["QueueStateEnum"];
             /** @description Error of the last attempt to extract. Empty: none. */
             extract_error: string;
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Time of the latest change.
-             */
-            updated_at: string;
         };
         MarkAnswer: {
             /** @description Key by which the injection ledger knows it. */
@@ -5135,12 +5135,22 @@ export interface components {
             kind: components["schemas"]["KindEnum"];
             /** @description The text. */
             text: string;
-            /** @description Empty: none. */
-            conversation_id: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
+            updated_at: string;
+            /** @description Empty: none. */
+            conversation_id: string;
             /**
              * Format: double
              * @description Importance from 0 to 1, which fades unread.
@@ -5158,16 +5168,6 @@ export interface components {
              * @description Time from which it is forgotten. Null: never.
              */
             expires_at: string | null;
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Time of the latest change.
-             */
-            updated_at: string;
             /** @description Counts changes; the ETag has it. */
             version: number;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
@@ -6362,7 +6362,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["AccessLogAnswer"][];
@@ -6375,7 +6375,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["AgentAnswer"][];
@@ -6388,7 +6388,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["AuditAnswer"][];
@@ -6401,7 +6401,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["CachedKeyAnswer"][];
@@ -6414,7 +6414,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["EntityAnswer"][];
@@ -6427,7 +6427,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["EntryAnswer"][];
@@ -6440,7 +6440,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ErasureAnswer"][];
@@ -6453,7 +6453,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ExportAnswer"][];
@@ -6466,7 +6466,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["FactAnswer"][];
@@ -6479,7 +6479,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ImportAnswer"][];
@@ -6492,7 +6492,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["InvocationAnswer"][];
@@ -6505,7 +6505,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ListedConversation"][];
@@ -6518,7 +6518,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["MemberAnswer"][];
@@ -6531,7 +6531,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["MemoryAnswer"][];
@@ -6544,7 +6544,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ParticipantAnswer"][];
@@ -6557,7 +6557,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["PersistentContextAnswer"][];
@@ -6570,7 +6570,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["PoolAnswer"][];
@@ -6583,7 +6583,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["PostingAnswer"][];
@@ -6596,7 +6596,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RecordAnswer"][];
@@ -6609,7 +6609,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RelationshipAnswer"][];
@@ -6622,7 +6622,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RememberedAnswer"][];
@@ -6635,7 +6635,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["RunAnswer"][];
@@ -6648,7 +6648,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ShortTermAnswer"][];
@@ -6661,7 +6661,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["SnapshotAnswer"][];
@@ -6674,7 +6674,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredArtifact"][];
@@ -6687,7 +6687,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredEpisode"][];
@@ -6700,7 +6700,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredGoal"][];
@@ -6713,7 +6713,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredLearning"][];
@@ -6726,7 +6726,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredStrategy"][];
@@ -6739,7 +6739,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["StoredWorkEpisode"][];
@@ -6752,7 +6752,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["TeamAnswer"][];
@@ -6765,7 +6765,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["ToolAnswer"][];
@@ -6778,7 +6778,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["TurnAnswer"][];
@@ -6791,7 +6791,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["VersionAnswer"][];
@@ -6804,7 +6804,7 @@ export interface components {
             next: string | null;
             /**
              * Format: uri
-             * @description Address of the next page. Null: this is the last one.
+             * @description Address of the page before. Null: this is the first one.
              */
             previous: string | null;
             results: components["schemas"]["WorkflowRunAnswer"][];
@@ -6829,15 +6829,6 @@ export interface components {
             description: string;
             context_type: components["schemas"]["ContextTypeEnum"];
             scope: components["schemas"]["ContextScopeEnum"];
-            /** @description Agent that owns it. Empty: the account. */
-            agent_id: string;
-            /** Format: uuid */
-            team: string | null;
-            access_control: components["schemas"]["AccessControlAnswer"];
-            /** @description Archived contexts are read-only and left out of searches. */
-            archived: boolean;
-            /** @description Increases with each change of the context, not of its entries. */
-            version: number;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -6852,6 +6843,15 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
+            /** @description Agent that owns it. Empty: the account. */
+            agent_id: string;
+            /** Format: uuid */
+            team: string | null;
+            access_control: components["schemas"]["AccessControlAnswer"];
+            /** @description Archived contexts are read-only and left out of searches. */
+            archived: boolean;
+            /** @description Increases with each change of the context, not of its entries. */
+            version: number;
         };
         PlacedRecord: {
             /**
@@ -6859,14 +6859,33 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Agent that recorded it. Empty: the account. */
-            agent_id: string;
             /** @description Name of the user. Empty: none. */
             user_id: string;
             /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
+            /** @description Number of the first message that belongs to it. */
+            first_index: number | null;
+            /** @description Number of the last message that belongs to it. */
+            last_index: number | null;
+            status: components["schemas"]["TurnStatusEnum"];
+            /** @description Facts of your own about it, which the service keeps unchanged. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
+            updated_at: string;
+            /** @description Agent that recorded it. Empty: the account. */
+            agent_id: string;
             /** @description Number in its conversation, from 0. Never reused. */
             number: number;
             /** @description Your id of it. May be empty. */
@@ -6881,11 +6900,6 @@ export interface components {
              * @description Work episode that it is merged into.
              */
             episode_id: string | null;
-            /** @description Number of the first message that belongs to it. */
-            first_index: number | null;
-            /** @description Number of the last message that belongs to it. */
-            last_index: number | null;
-            status: components["schemas"]["TurnStatusEnum"];
             /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
             level: number;
             /** @description Deepest tier of reasoning that exists and may be shown. */
@@ -6899,20 +6913,6 @@ export interface components {
              * @description Time when it happened.
              */
             timestamp: string;
-            /** @description Facts of your own about it, which the service keeps unchanged. */
-            metadata: {
-                [key: string]: unknown;
-            };
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Time of the latest change.
-             */
-            updated_at: string;
             slots: components["schemas"]["PlacedSlot"][];
             /** @description Part of the reasoning that was kept. Null: none was sent. */
             reasoning: components["schemas"]["KeptAnswer"] | null;
@@ -6968,6 +6968,21 @@ export interface components {
             pool_id: string;
             pool_type: components["schemas"]["PoolAnswerPoolTypeEnum"];
             scope: components["schemas"]["PoolScopeEnum"];
+            /**
+             * Format: date-time
+             * @description Time from which it is forgotten. Null: never.
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
+            updated_at: string;
             /** @description Agent that owns it. Empty: the account. */
             agent_id: string;
             /** Format: uuid */
@@ -6979,25 +6994,10 @@ export interface components {
             access_control: components["schemas"]["AccessControlAnswer"];
             /** @description Increases with each write, of its access control too. */
             version: number;
-            /**
-             * Format: date-time
-             * @description Time from which it is forgotten. Null: never.
-             */
-            expires_at: string | null;
             /** @description Number of top-level members of the data, or of postings, or of cached results. */
             entry_count: number;
             /** @description Size of all of them as compact JSON, expired results included. */
             size_bytes: number;
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Time of the latest change.
-             */
-            updated_at: string;
         };
         /**
          * @description * `shared`: Open to whom its scope names.
@@ -7055,16 +7055,16 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Place on the blackboard, from 0 without gaps. */
-            position: number;
-            /** @description Agent that posted it. Empty: the account. */
-            agent_id: string;
             content: unknown;
             /**
              * Format: date-time
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** @description Place on the blackboard, from 0 without gaps. */
+            position: number;
+            /** @description Agent that posted it. Empty: the account. */
+            agent_id: string;
         };
         /**
          * @description * `active_turn`: The agent answers a message.
@@ -7097,12 +7097,12 @@ export interface components {
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             number: number;
-            status: string;
             /**
              * Format: date-time
              * @description Time when it happened.
              */
             event_time: string;
+            status: string;
         };
         ProfileAnswer: {
             /** @description Name of the user. Empty: none. */
@@ -7110,7 +7110,6 @@ export interface components {
             preferences: {
                 [key: string]: unknown;
             };
-            expertise_areas: string[];
             communication_style: {
                 [key: string]: unknown;
             };
@@ -7118,12 +7117,6 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
-            /** @description Sources of learned preferences; others were set. */
-            provenance: {
-                [key: string]: components["schemas"]["ProfileSource"];
-            };
-            /** @description Increases by one with each change. */
-            version: number;
             /**
              * Format: date-time
              * @description Time when the service stored it.
@@ -7134,6 +7127,13 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
+            expertise_areas: string[];
+            /** @description Sources of learned preferences; others were set. */
+            provenance: {
+                [key: string]: components["schemas"]["ProfileSource"];
+            };
+            /** @description Increases by one with each change. */
+            version: number;
         };
         ProfileChangeRequest: {
             /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
@@ -7370,7 +7370,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            description: string;
             status: components["schemas"]["GoalStatusEnum"];
             /** @description The greater, the more pressing. */
             priority: number;
@@ -7379,6 +7378,7 @@ export interface components {
              * @description Time when it is due. Null: none.
              */
             deadline: string | null;
+            description: string;
         };
         RecalledMemory: {
             /** @description The part of the text that answers the question. */
@@ -7480,46 +7480,17 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Agent that recorded it. Empty: the account. */
-            agent_id: string;
             /** @description Name of the user. Empty: none. */
             user_id: string;
             /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** @description Number in its conversation, from 0. Never reused. */
-            number: number;
-            /** @description Your id of it. May be empty. */
-            client_id: string;
-            /**
-             * Format: uuid
-             * @description Goal that was worked on.
-             */
-            goal_id: string | null;
-            /**
-             * Format: uuid
-             * @description Work episode that it is merged into.
-             */
-            episode_id: string | null;
             /** @description Number of the first message that belongs to it. */
             first_index: number | null;
             /** @description Number of the last message that belongs to it. */
             last_index: number | null;
             status: components["schemas"]["TurnStatusEnum"];
-            /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
-            level: number;
-            /** @description Deepest tier of reasoning that exists and may be shown. */
-            reasoning_tier: components["schemas"]["ReasoningTierEnum"];
-            /** @description Estimated number of tokens of its present slots. */
-            tokens: number;
-            /** @description Estimated number of tokens of its slots as they were stored. */
-            raw_tokens: number;
-            /**
-             * Format: date-time
-             * @description Time when it happened.
-             */
-            timestamp: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -7534,6 +7505,35 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
+            /** @description Agent that recorded it. Empty: the account. */
+            agent_id: string;
+            /** @description Number in its conversation, from 0. Never reused. */
+            number: number;
+            /** @description Your id of it. May be empty. */
+            client_id: string;
+            /**
+             * Format: uuid
+             * @description Goal that was worked on.
+             */
+            goal_id: string | null;
+            /**
+             * Format: uuid
+             * @description Work episode that it is merged into.
+             */
+            episode_id: string | null;
+            /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
+            level: number;
+            /** @description Deepest tier of reasoning that exists and may be shown. */
+            reasoning_tier: components["schemas"]["ReasoningTierEnum"];
+            /** @description Estimated number of tokens of its present slots. */
+            tokens: number;
+            /** @description Estimated number of tokens of its slots as they were stored. */
+            raw_tokens: number;
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
+            timestamp: string;
             /** @description Slots as the policy allows them now. A merged turn has none. */
             slots: components["schemas"]["SlotAnswer"][];
         };
@@ -7544,46 +7544,17 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Agent that recorded it. Empty: the account. */
-            agent_id: string;
             /** @description Name of the user. Empty: none. */
             user_id: string;
             /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** @description Number in its conversation, from 0. Never reused. */
-            number: number;
-            /** @description Your id of it. May be empty. */
-            client_id: string;
-            /**
-             * Format: uuid
-             * @description Goal that was worked on.
-             */
-            goal_id: string | null;
-            /**
-             * Format: uuid
-             * @description Work episode that it is merged into.
-             */
-            episode_id: string | null;
             /** @description Number of the first message that belongs to it. */
             first_index: number | null;
             /** @description Number of the last message that belongs to it. */
             last_index: number | null;
             status: components["schemas"]["TurnStatusEnum"];
-            /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
-            level: number;
-            /** @description Deepest tier of reasoning that exists and may be shown. */
-            reasoning_tier: components["schemas"]["ReasoningTierEnum"];
-            /** @description Estimated number of tokens of its present slots. */
-            tokens: number;
-            /** @description Estimated number of tokens of its slots as they were stored. */
-            raw_tokens: number;
-            /**
-             * Format: date-time
-             * @description Time when it happened.
-             */
-            timestamp: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -7598,6 +7569,35 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
+            /** @description Agent that recorded it. Empty: the account. */
+            agent_id: string;
+            /** @description Number in its conversation, from 0. Never reused. */
+            number: number;
+            /** @description Your id of it. May be empty. */
+            client_id: string;
+            /**
+             * Format: uuid
+             * @description Goal that was worked on.
+             */
+            goal_id: string | null;
+            /**
+             * Format: uuid
+             * @description Work episode that it is merged into.
+             */
+            episode_id: string | null;
+            /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
+            level: number;
+            /** @description Deepest tier of reasoning that exists and may be shown. */
+            reasoning_tier: components["schemas"]["ReasoningTierEnum"];
+            /** @description Estimated number of tokens of its present slots. */
+            tokens: number;
+            /** @description Estimated number of tokens of its slots as they were stored. */
+            raw_tokens: number;
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
+            timestamp: string;
             /** @description Slots as the policy allows them now. A merged turn has none. */
             slots: components["schemas"]["SlotAnswer"][];
             produced: components["schemas"]["ArtifactName"][];
@@ -7633,13 +7633,8 @@ export interface components {
         RelatedConversation: {
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** @description Distance from the conversation asked for. Negative: it came before. */
-            step: number;
-            /** @description Conversation that it resumes. Empty: none. */
-            continues: string;
             /** @description Short name for people. Empty: none. */
             title: string;
-            outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
             /**
              * Format: date-time
              * @description Time of the beginning. Null: not begun yet.
@@ -7657,6 +7652,11 @@ export interface components {
             ended_at: string | null;
             /** @description Number of turns. */
             turn_count: number;
+            /** @description Distance from the conversation asked for. Negative: it came before. */
+            step: number;
+            /** @description Conversation that it resumes. Empty: none. */
+            continues: string;
+            outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
         };
         RelatedGoal: {
             /**
@@ -7664,7 +7664,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            description: string;
             status: components["schemas"]["GoalStatusEnum"];
             /** @description The greater, the more pressing. */
             priority: number;
@@ -7673,6 +7672,7 @@ export interface components {
              * @description Time when it is due. Null: none.
              */
             deadline: string | null;
+            description: string;
         };
         RelationshipAnswer: {
             /**
@@ -7680,10 +7680,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** Format: uuid */
-            source: string;
-            /** Format: uuid */
-            target: string;
             type: string;
             /**
              * Format: double
@@ -7698,6 +7694,10 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** Format: uuid */
+            source: string;
+            /** Format: uuid */
+            target: string;
         };
         RememberedAnswer: {
             /**
@@ -7730,6 +7730,8 @@ export interface components {
              * @description Importance of a context entry, salience of other kinds: 0 to 1.
              */
             importance: number;
+            /** @description Empty: none. */
+            conversation_id: string;
             /** @description Number of times that it was read. */
             access_count: number;
             /**
@@ -7739,8 +7741,6 @@ export interface components {
             last_accessed: string | null;
             /** @description True if it is kept, but found by no search. */
             archived: boolean;
-            /** @description Empty: none. */
-            conversation_id: string;
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
@@ -7969,8 +7969,6 @@ export interface components {
              * @description Id that the service gave it.
              */
             id: string;
-            /** @description Number of the revision, from 1. */
-            revision: number;
             /** @description Label of the revision, such as a version or a commit. */
             label: string;
             /** @description Digest of the content, by which a change is recognized. */
@@ -7982,6 +7980,8 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** @description Number of the revision, from 1. */
+            revision: number;
         };
         /** @description Grants to take from an agent. The key determines who revokes. */
         RevokeBodyRequest: {
@@ -8009,11 +8009,23 @@ export interface components {
             /** Format: uuid */
             job_id: string;
             status: components["schemas"]["JobStatusEnum"];
-            /** @description Name of the job. */
-            job: string;
             /** @description Who asked for it. */
             requested_by: string;
             dry_run: boolean;
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
+            started_at: string | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            /** @description Name of the job. */
+            job: string;
             /** @description Number of workers that started the present batch. */
             attempts: number;
             /** @description Number of rows examined. */
@@ -8030,18 +8042,6 @@ export interface components {
             cursor: string;
             /** @description Why it failed. Empty if it did not. */
             error: string;
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Time of the beginning. Null: not begun yet.
-             */
-            started_at: string | null;
-            /** Format: date-time */
-            finished_at: string | null;
             /**
              * Format: double
              * @description Seconds from its first batch to its end.
@@ -8286,20 +8286,14 @@ export interface components {
             id: string;
             /** @description Name of the agent. Empty: none. */
             agent_id: string;
-            /** @description May be empty. */
-            session_id: string;
             memory_key: string;
             memory_value: unknown;
             memory_type: components["schemas"]["ShortTermMemoryTypeEnum"];
-            /** @description Time to live that was set. */
-            ttl_seconds: number;
             /**
              * Format: date-time
              * @description Time from which it is forgotten. Null: never.
              */
             expires_at: string;
-            /** @description Number of reads of this entry alone. Lists do not count. */
-            access_count: number;
             /** Format: date-time */
             last_accessed_at: string | null;
             /**
@@ -8312,6 +8306,12 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
+            /** @description May be empty. */
+            session_id: string;
+            /** @description Time to live that was set. */
+            ttl_seconds: number;
+            /** @description Number of reads of this entry alone. Lists do not count. */
+            access_count: number;
         };
         /**
          * @description * `task_context`: What a task needs.
@@ -8372,17 +8372,17 @@ export interface components {
              * @description Id of the persistent context.
              */
             context_id: string;
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
             /** @description May be empty. */
             name: string;
             /** @description Agent that made it. Empty: the account. */
             agent_id: string;
             /** @description Number of entries in it. */
             entry_count: number;
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
         };
         SnapshotWithPreview: {
             /**
@@ -8395,17 +8395,17 @@ export interface components {
              * @description Id of the persistent context.
              */
             context_id: string;
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
+            created_at: string;
             /** @description May be empty. */
             name: string;
             /** @description Agent that made it. Empty: the account. */
             agent_id: string;
             /** @description Number of entries in it. */
             entry_count: number;
-            /**
-             * Format: date-time
-             * @description Time when the service stored it.
-             */
-            created_at: string;
             /** @description Changes that restoring would make now. */
             restore: components["schemas"]["PreviewAnswer"];
         };
@@ -8476,8 +8476,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Number of the revision, from 1. */
-            revision: number;
             /** @description Label of the revision, such as a version or a commit. */
             label: string;
             /** @description Digest of the content, by which a change is recognized. */
@@ -8489,13 +8487,29 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
-            /** @description Conversation in which it was produced. May be empty. */
-            conversation_id: string;
+            /** @description Number of the revision, from 1. */
+            revision: number;
             /** @description Address of the content. Empty: none. */
             uri: string;
-            type: string;
             /** @description Short name for people. Empty: none. */
             title: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
+            event_time: string;
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
+            updated_at: string;
+            /** @description Conversation in which it was produced. May be empty. */
+            conversation_id: string;
+            type: string;
             description: string;
             /**
              * Format: uuid
@@ -8507,22 +8521,8 @@ export interface components {
              * @description Goal that it is for.
              */
             goal_id: string | null;
-            /** @description Facts of your own about it, which the service keeps unchanged. */
-            metadata: {
-                [key: string]: unknown;
-            };
             /** @description Increases by one with each change of this revision. */
             version: number;
-            /**
-             * Format: date-time
-             * @description Time when it happened.
-             */
-            event_time: string;
-            /**
-             * Format: date-time
-             * @description Time of the latest change.
-             */
-            updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
         };
@@ -8541,18 +8541,18 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Id of the conversation. Empty: none. */
-            conversation_id: string;
             /** @description Text of the summary. */
             summary: string;
+            /** @description Author: `extractive` (quotes), a model's name, or empty for the agent. */
+            summarizer: string;
+            /** @description Id of the conversation. Empty: none. */
+            conversation_id: string;
             /** @description Decisions that were made in the conversation. */
             key_decisions: unknown[];
             /** @description Names of people, places and things in the summary. */
             entities_mentioned: unknown[];
             /** @description Names of the tools that were called. */
             tools_called: unknown[];
-            /** @description Author: `extractive` (quotes), a model's name, or empty for the agent. */
-            summarizer: string;
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -8581,9 +8581,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            description: string;
-            /** @description `blocked` until all goals that it waits for are completed. */
-            status: components["schemas"]["GoalStatusEnum"];
             /** @description Goals with a greater priority come first. Default for a new goal: 0. */
             priority: number;
             /**
@@ -8591,6 +8588,9 @@ export interface components {
              * @description Due time with a zone. Null: none.
              */
             deadline: string | null;
+            description: string;
+            /** @description `blocked` until all goals that it waits for are completed. */
+            status: components["schemas"]["GoalStatusEnum"];
             /**
              * Format: uuid
              * @description Goal that this one is a part of.
@@ -8603,10 +8603,6 @@ export interface components {
             completed_at: string | null;
             /** @description Outcome of the work on it. May be empty. */
             result: string;
-            /** @description Facts of your own about it, which the service keeps unchanged. */
-            metadata: {
-                [key: string]: unknown;
-            };
             /** @description Increases by one with each change. */
             version: number;
             /**
@@ -8614,6 +8610,12 @@ export interface components {
              * @description Time when it was set.
              */
             event_time: string;
+            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
+            embedding: components["schemas"]["EmbeddingEnum"];
+            /** @description Facts of your own about it, which the service keeps unchanged. */
+            metadata: {
+                [key: string]: unknown;
+            };
             /**
              * Format: date-time
              * @description Time when the service stored it.
@@ -8624,8 +8626,6 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
-            /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
-            embedding: components["schemas"]["EmbeddingEnum"];
         };
         StoredLearning: {
             /**
@@ -8688,24 +8688,11 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Conversation in which it was learned first. May be empty. */
-            conversation_id: string;
             description: string;
-            /** @description Situations that it suits. May be empty. */
-            context_pattern: string;
-            /** @description May be empty. */
-            task_type: string;
-            /** @description Names of the tools in the order of their use. */
-            tool_sequence: string[];
             /** @description Number of successes. */
             success_count: number;
             /** @description Number of failures. */
             failure_count: number;
-            /**
-             * Format: double
-             * @description Expected share of successes: (successes + 1) / (uses + 2).
-             */
-            success_rate: number;
             /**
              * Format: date-time
              * @description Time of the latest use. Null: never used.
@@ -8725,6 +8712,19 @@ export interface components {
              * @description Time when the service stored it.
              */
             created_at: string;
+            /** @description Conversation in which it was learned first. May be empty. */
+            conversation_id: string;
+            /** @description Situations that it suits. May be empty. */
+            context_pattern: string;
+            /** @description May be empty. */
+            task_type: string;
+            /** @description Names of the tools in the order of their use. */
+            tool_sequence: string[];
+            /**
+             * Format: double
+             * @description Expected share of successes: (successes + 1) / (uses + 2).
+             */
+            success_rate: number;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
         };
@@ -8742,8 +8742,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Id of the conversation. Empty: none. */
-            conversation_id: string;
             /**
              * Format: uuid
              * @description Goal that was worked on.
@@ -8755,7 +8753,6 @@ export interface components {
             first_number: number;
             /** @description Number of the last structured turn that it stands for. */
             last_number: number;
-            status: components["schemas"]["TurnStatusEnum"];
             /** @description Deepest tier of reasoning in its text and data. */
             tier: components["schemas"]["ReasoningTierEnum"];
             /** @description Empty if the account's policy allows to show nothing of it. */
@@ -8772,6 +8769,9 @@ export interface components {
             compressor: string;
             /** @description True if it was made into an episode of a higher level. */
             archived: boolean;
+            /** @description Id of the conversation. Empty: none. */
+            conversation_id: string;
+            status: components["schemas"]["TurnStatusEnum"];
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -9145,12 +9145,12 @@ export interface components {
             version: number;
             /** @description Null for the first version that is kept. */
             previous_version: number | null;
+            /** @description Version whose content this one brought back. */
+            restored_from: number | null;
             content: string;
             /** @description The value: any JSON. */
             value: unknown;
             editor: string;
-            /** @description Version whose content this one brought back. */
-            restored_from: number | null;
             /**
              * Format: date-time
              * @description Time when the service stored it.
@@ -9160,24 +9160,11 @@ export interface components {
         VersionOfFact: {
             /** @description Number of the version, from 1. */
             number: number;
-            /** @description Text of the fact. */
-            claim: string;
             /**
              * Format: double
              * @description Confidence from 0 to 1.
              */
             confidence: number;
-            temporal: components["schemas"]["TemporalEnum"];
-            /**
-             * Format: date-time
-             * @description Time since which it is true. Null: unknown.
-             */
-            valid_from: string | null;
-            /**
-             * Format: date-time
-             * @description Time until which it was true. Null: it is true now, as far as is known.
-             */
-            valid_to: string | null;
             /**
              * Format: date-time
              * @description Time from which it was believed.
@@ -9190,6 +9177,19 @@ export interface components {
             retracted_at: string | null;
             /** @description Why it was believed from then on. */
             reason: components["schemas"]["ReasonEnum"];
+            /** @description Text of the fact. */
+            claim: string;
+            temporal: components["schemas"]["TemporalEnum"];
+            /**
+             * Format: date-time
+             * @description Time since which it is true. Null: unknown.
+             */
+            valid_from: string | null;
+            /**
+             * Format: date-time
+             * @description Time until which it was true. Null: it is true now, as far as is known.
+             */
+            valid_to: string | null;
         };
         VersionToRestoreRequest: {
             /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
@@ -9217,8 +9217,6 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** @description Id of the conversation. Empty: none. */
-            conversation_id: string;
             /**
              * Format: uuid
              * @description Goal that was worked on.
@@ -9230,7 +9228,6 @@ export interface components {
             first_number: number;
             /** @description Number of the last structured turn that it stands for. */
             last_number: number;
-            status: components["schemas"]["TurnStatusEnum"];
             /** @description Deepest tier of reasoning in its text and data. */
             tier: components["schemas"]["ReasoningTierEnum"];
             /** @description Empty if the account's policy allows to show nothing of it. */
@@ -9247,6 +9244,9 @@ export interface components {
             compressor: string;
             /** @description True if it was made into an episode of a higher level. */
             archived: boolean;
+            /** @description Id of the conversation. Empty: none. */
+            conversation_id: string;
+            status: components["schemas"]["TurnStatusEnum"];
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -9274,12 +9274,6 @@ export interface components {
         };
         WorkflowRunAnswer: {
             workflow_run_id: string;
-            /** @description Name of the workflow. May be empty. */
-            workflow: string;
-            /** @description Agent that started it. Empty: the account. */
-            agent_id: string;
-            /** @description Agents that share its pools with the one that started it. */
-            agents: string[];
             status: components["schemas"]["WorkflowRunStatusEnum"];
             /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
@@ -9305,6 +9299,12 @@ export interface components {
              * @description Time of the latest change.
              */
             updated_at: string;
+            /** @description Name of the workflow. May be empty. */
+            workflow: string;
+            /** @description Agent that started it. Empty: the account. */
+            agent_id: string;
+            /** @description Agents that share its pools with the one that started it. */
+            agents: string[];
         };
         /**
          * @description * `running`: Agents work on it.

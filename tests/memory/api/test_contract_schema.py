@@ -188,6 +188,15 @@ def test_every_parameter_and_every_common_field_is_described() -> None:
     assert all(field["description"] for name, field in fields if name in FIELDS and "$ref" not in str(field))
 
 
+def test_each_link_of_a_page_has_a_description_of_its_own() -> None:
+    links = read_document()["components"]["schemas"]["PaginatedFactAnswerList"]["properties"]
+
+    assert {name: links[name]["description"] for name in ("next", "previous")} == {
+        "next": "Address of the next page. Null: this is the last one.",
+        "previous": "Address of the page before. Null: this is the first one.",
+    }
+
+
 def test_the_flag_of_a_filter_is_a_boolean() -> None:
     parameters = read_document()["paths"]["/api/v1/contexts"]["get"]["parameters"]
 

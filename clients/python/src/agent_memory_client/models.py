@@ -24,12 +24,12 @@ class AccessLogAnswer(Result):
     """`AccessLogAnswer` of the OpenAPI document."""
 
     id: str
+    action: str
+    accessed_at: str
     entry_id: str | None
     agent_id: str
     actor: str
-    action: str
     count: int
-    accessed_at: str
 
 
 class AgentAnswer(Result):
@@ -48,22 +48,22 @@ class ArtifactAround(Result):
     agent_id: str
     user_id: str
     channel: str
-    revision: int
     label: str
     digest: str
     is_latest: bool
     created_at: str
-    conversation_id: str
+    revision: int
     uri: str
-    type: str
     title: str
+    metadata: dict[str, Any]
+    event_time: str
+    updated_at: str
+    conversation_id: str
+    type: str
     description: str
     record_id: str | None
     goal_id: str | None
-    metadata: dict[str, Any]
     version: int
-    event_time: str
-    updated_at: str
     embedding: str
     record: ProducingRecord | None
     goal: ServedGoal | None
@@ -85,26 +85,26 @@ class AuditAnswer(Result):
 
     id: str
     timestamp: str
-    actor: str
-    agent_id: str
     operation: str
     memory_type: str
-    affected_ids: list[str]
     user_id: str
     session_id: str
     conversation_id: str
     source_channel: str
-    target_channels: list[str]
-    query_text: str
     result_count: int | None
-    cross_channel_count: int | None
-    latency_ms: int | None
     success: bool
     error_message: str
     promoted_from_channel: str
     promotion_confidence: float | None
     promotion_access_count: int | None
     promotion_conversation_count: int | None
+    actor: str
+    agent_id: str
+    affected_ids: list[str]
+    target_channels: list[str]
+    query_text: str
+    cross_channel_count: int | None
+    latency_ms: int | None
     config_snapshot: dict[str, Any]
     metadata: dict[str, Any]
 
@@ -114,9 +114,9 @@ class CachedAnswer(Result):
 
     id: str
     key: str
+    expires_at: str
     agent_id: str
     ttl_seconds: int
-    expires_at: str
     hit_count: int
     value: Any
 
@@ -126,9 +126,9 @@ class CachedKeyAnswer(Result):
 
     id: str
     key: str
+    expires_at: str
     agent_id: str
     ttl_seconds: int
-    expires_at: str
     hit_count: int
 
 
@@ -148,19 +148,19 @@ class CompletedGoal(Result):
     agent_id: str
     user_id: str
     channel: str
-    description: str
-    status: str
     priority: int
     deadline: str | None
+    description: str
+    status: str
     parent_id: str | None
     completed_at: str | None
     result: str
-    metadata: dict[str, Any]
     version: int
     event_time: str
+    embedding: str
+    metadata: dict[str, Any]
     created_at: str
     updated_at: str
-    embedding: str
     unblocked: list[str]
 
 
@@ -209,18 +209,20 @@ class ConversationAnswer(Result):
     """`ConversationAnswer` of the OpenAPI document."""
 
     conversation_id: str
+    title: str
+    metadata: dict[str, Any]
+    started_at: str
+    last_turn_at: str | None
+    archived: bool
+    turn_count: int
+    created_at: str
+    updated_at: str
     agent_id: str
     user_id: str
     channel: str
-    title: str
     continues: str
-    metadata: dict[str, Any]
     outcome: str
-    started_at: str
-    last_turn_at: str | None
     ended_at: str | None
-    archived: bool
-    turn_count: int
     summarized_count: int
     summary: bool
     summary_state: str
@@ -229,8 +231,6 @@ class ConversationAnswer(Result):
     consolidated_at: str | None
     extraction: str
     extract_error: str
-    created_at: str
-    updated_at: str
     participants: list[str]
 
 
@@ -274,13 +274,13 @@ class EntityAnswer(Result):
     channel: str
     name: str
     type: str
-    aliases: list[str]
     description: str
     properties: dict[str, Any]
-    salience: float
-    first_seen: str
     last_accessed: str | None
     access_count: int
+    aliases: list[str]
+    salience: float
+    first_seen: str
     version: int
     embedding: str
     merged_into: str | None
@@ -302,22 +302,22 @@ class EntryAnswer(Result):
     channel: str
     context_id: str
     key: str
-    content: str
     value: Any
-    entry_type: str
-    source_type: str
-    memory_type: str
     importance: float
     confidence: float
     version: int
+    entry_type: str
+    source_type: str
+    memory_type: str
     metadata: dict[str, Any]
     event_time: str
     created_at: str
+    content: str
     effective_relevance_score: float
     previous_version: int | None
+    embedding: str
     source: str
     updated_at: str
-    embedding: str
 
 
 class EpisodeRecord(Result):
@@ -342,13 +342,13 @@ class ErasureAnswer(Result):
     """`ErasureAnswer` of the OpenAPI document."""
 
     id: str
-    scope: str
     status: str
     reason: str
     requested_by: str
     requested_at: str
     started_at: str | None
     completed_at: str | None
+    scope: str
     lifted_at: str | None
     step: str
     passes: int
@@ -377,9 +377,9 @@ class ExpandedSlot(Result):
 
     id: str
     slot: str
-    level: int
     text: str
     data: dict[str, Any]
+    level: int
     tier: str
     provenance: str
 
@@ -411,25 +411,25 @@ class FactAnswer(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     claim: str
     confidence: float
     certainty: str
-    temporal: str
     status: str
-    valid_from: str | None
     valid_from_source: str | None
-    valid_to: str | None
     recorded_at: str | None
     retracted_at: str | None
     belief_number: int
-    source: str
     source_turn_id: str | None
+    embedding: str
+    conversation_id: str
+    temporal: str
+    valid_from: str | None
+    valid_to: str | None
+    source: str
     metadata: dict[str, Any]
     event_time: str
     created_at: str
     updated_at: str
-    embedding: str
 
 
 class FactDetail(Result):
@@ -440,25 +440,25 @@ class FactDetail(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     claim: str
     confidence: float
     certainty: str
-    temporal: str
     status: str
-    valid_from: str | None
     valid_from_source: str | None
-    valid_to: str | None
     recorded_at: str | None
     retracted_at: str | None
     belief_number: int
-    source: str
     source_turn_id: str | None
+    embedding: str
+    conversation_id: str
+    temporal: str
+    valid_from: str | None
+    valid_to: str | None
+    source: str
     metadata: dict[str, Any]
     event_time: str
     created_at: str
     updated_at: str
-    embedding: str
     versions: list[VersionOfFact]
     turns: list[str]
     entities: list[str]
@@ -507,12 +507,12 @@ class FoundEntry(Result):
     key: str
     content: str
     value: Any
-    entry_type: str
-    source_type: str
-    memory_type: str
     importance: float
     confidence: float
     version: int
+    entry_type: str
+    source_type: str
+    memory_type: str
     metadata: dict[str, Any]
     event_time: str
     created_at: str
@@ -530,12 +530,12 @@ class FoundEpisode(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     summary: str
+    summarizer: str
+    conversation_id: str
     key_decisions: list[Any]
     entities_mentioned: list[Any]
     tools_called: list[Any]
-    summarizer: str
     event_time: str
     created_at: str
     similarity: float | None
@@ -569,18 +569,18 @@ class FoundStrategy(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     description: str
-    context_pattern: str
-    task_type: str
-    tool_sequence: list[str]
     success_count: int
     failure_count: int
-    success_rate: float
     last_used: str | None
     metadata: dict[str, Any]
     event_time: str
     created_at: str
+    conversation_id: str
+    context_pattern: str
+    task_type: str
+    tool_sequence: list[str]
+    success_rate: float
     similarity: float | None
     confidence: float
     score: float
@@ -609,19 +609,19 @@ class GoalWithRelated(Result):
     agent_id: str
     user_id: str
     channel: str
-    description: str
-    status: str
     priority: int
     deadline: str | None
+    description: str
+    status: str
     parent_id: str | None
     completed_at: str | None
     result: str
-    metadata: dict[str, Any]
     version: int
     event_time: str
+    embedding: str
+    metadata: dict[str, Any]
     created_at: str
     updated_at: str
-    embedding: str
     parent: RelatedGoal | None
     children: list[RelatedGoal]
     blocked_by: list[RelatedGoal]
@@ -695,34 +695,34 @@ class InvocationAnswer(Result):
     """`InvocationAnswer` of the OpenAPI document."""
 
     id: str
-    agent_id: str
     user_id: str
     channel: str
     conversation_id: str
     turn_index: int | None
     tool_name: str
+    timestamp: str
+    created_at: str
+    agent_id: str
     task_type: str
     success: bool | None
     latency_ms: int | None
-    timestamp: str
-    created_at: str
 
 
 class InvocationInFull(Result):
     """`InvocationInFull` of the OpenAPI document."""
 
     id: str
-    agent_id: str
     user_id: str
     channel: str
     conversation_id: str
     turn_index: int | None
     tool_name: str
+    timestamp: str
+    created_at: str
+    agent_id: str
     task_type: str
     success: bool | None
     latency_ms: int | None
-    timestamp: str
-    created_at: str
     tool_input: Any
     tool_output: Any
     error_message: str | None
@@ -832,11 +832,11 @@ class LineageArtifact(Result):
     """`LineageArtifact` of the OpenAPI document."""
 
     id: str
-    revision: int
     label: str
     digest: str
     is_latest: bool
     created_at: str
+    revision: int
     step: int
     uri: str
     type: str
@@ -866,18 +866,20 @@ class ListedConversation(Result):
     """`ListedConversation` of the OpenAPI document."""
 
     conversation_id: str
+    title: str
+    metadata: dict[str, Any]
+    started_at: str
+    last_turn_at: str | None
+    archived: bool
+    turn_count: int
+    created_at: str
+    updated_at: str
     agent_id: str
     user_id: str
     channel: str
-    title: str
     continues: str
-    metadata: dict[str, Any]
     outcome: str
-    started_at: str
-    last_turn_at: str | None
     ended_at: str | None
-    archived: bool
-    turn_count: int
     summarized_count: int
     summary: bool
     summary_state: str
@@ -886,8 +888,6 @@ class ListedConversation(Result):
     consolidated_at: str | None
     extraction: str
     extract_error: str
-    created_at: str
-    updated_at: str
 
 
 class MarkAnswer(Result):
@@ -915,14 +915,14 @@ class MemoryAnswer(Result):
     channel: str
     kind: str
     text: str
-    conversation_id: str
     metadata: dict[str, Any]
+    created_at: str
+    updated_at: str
+    conversation_id: str
     importance: float
     status: str | None
     event_time: str
     expires_at: str | None
-    created_at: str
-    updated_at: str
     version: int
     embedding: str
 
@@ -1044,39 +1044,39 @@ class PersistentContextAnswer(Result):
     description: str
     context_type: str
     scope: str
+    metadata: dict[str, Any]
+    created_at: str
+    updated_at: str
     agent_id: str
     team: str | None
     access_control: AccessControlAnswer
     archived: bool
     version: int
-    metadata: dict[str, Any]
-    created_at: str
-    updated_at: str
 
 
 class PlacedRecord(Result):
     """`PlacedRecord` of the OpenAPI document."""
 
     id: str
-    agent_id: str
     user_id: str
     channel: str
     conversation_id: str
+    first_index: int | None
+    last_index: int | None
+    status: str
+    metadata: dict[str, Any]
+    created_at: str
+    updated_at: str
+    agent_id: str
     number: int
     client_id: str
     goal_id: str | None
     episode_id: str | None
-    first_index: int | None
-    last_index: int | None
-    status: str
     level: int
     reasoning_tier: str
     tokens: int
     raw_tokens: int
     timestamp: str
-    metadata: dict[str, Any]
-    created_at: str
-    updated_at: str
     slots: list[PlacedSlot]
     reasoning: KeptAnswer | None
 
@@ -1115,17 +1115,17 @@ class PoolAnswer(Result):
     pool_id: str
     pool_type: str
     scope: str
+    expires_at: str | None
+    created_at: str
+    updated_at: str
     agent_id: str
     team: str | None
     task_id: str
     workflow_run_id: str
     access_control: AccessControlAnswer
     version: int
-    expires_at: str | None
     entry_count: int
     size_bytes: int
-    created_at: str
-    updated_at: str
 
 
 class PoolStatisticsAnswer(Result):
@@ -1144,10 +1144,10 @@ class PostingAnswer(Result):
     """`PostingAnswer` of the OpenAPI document."""
 
     id: str
-    position: int
-    agent_id: str
     content: Any
     created_at: str
+    position: int
+    agent_id: str
 
 
 class PreviewAnswer(Result):
@@ -1167,8 +1167,8 @@ class ProducingRecord(Result):
     id: str
     conversation_id: str
     number: int
-    status: str
     event_time: str
+    status: str
 
 
 class ProfileAnswer(Result):
@@ -1176,13 +1176,13 @@ class ProfileAnswer(Result):
 
     user_id: str
     preferences: dict[str, Any]
-    expertise_areas: list[str]
     communication_style: dict[str, Any]
     metadata: dict[str, Any]
-    provenance: dict[str, Any]
-    version: int
     created_at: str
     updated_at: str
+    expertise_areas: list[str]
+    provenance: dict[str, Any]
+    version: int
 
 
 class ProfileSource(Result):
@@ -1209,10 +1209,10 @@ class RecalledGoal(Result):
     """`RecalledGoal` of the OpenAPI document."""
 
     id: str
-    description: str
     status: str
     priority: int
     deadline: str | None
+    description: str
 
 
 class RecalledMemory(Result):
@@ -1257,25 +1257,25 @@ class RecordAnswer(Result):
     """`RecordAnswer` of the OpenAPI document."""
 
     id: str
-    agent_id: str
     user_id: str
     channel: str
     conversation_id: str
+    first_index: int | None
+    last_index: int | None
+    status: str
+    metadata: dict[str, Any]
+    created_at: str
+    updated_at: str
+    agent_id: str
     number: int
     client_id: str
     goal_id: str | None
     episode_id: str | None
-    first_index: int | None
-    last_index: int | None
-    status: str
     level: int
     reasoning_tier: str
     tokens: int
     raw_tokens: int
     timestamp: str
-    metadata: dict[str, Any]
-    created_at: str
-    updated_at: str
     slots: list[SlotAnswer]
 
 
@@ -1283,25 +1283,25 @@ class RecordInFull(Result):
     """`RecordInFull` of the OpenAPI document."""
 
     id: str
-    agent_id: str
     user_id: str
     channel: str
     conversation_id: str
+    first_index: int | None
+    last_index: int | None
+    status: str
+    metadata: dict[str, Any]
+    created_at: str
+    updated_at: str
+    agent_id: str
     number: int
     client_id: str
     goal_id: str | None
     episode_id: str | None
-    first_index: int | None
-    last_index: int | None
-    status: str
     level: int
     reasoning_tier: str
     tokens: int
     raw_tokens: int
     timestamp: str
-    metadata: dict[str, Any]
-    created_at: str
-    updated_at: str
     slots: list[SlotAnswer]
     produced: list[ArtifactName]
     used: list[ArtifactName]
@@ -1320,36 +1320,36 @@ class RelatedConversation(Result):
     """`RelatedConversation` of the OpenAPI document."""
 
     conversation_id: str
-    step: int
-    continues: str
     title: str
-    outcome: str
     started_at: str
     last_turn_at: str | None
     ended_at: str | None
     turn_count: int
+    step: int
+    continues: str
+    outcome: str
 
 
 class RelatedGoal(Result):
     """`RelatedGoal` of the OpenAPI document."""
 
     id: str
-    description: str
     status: str
     priority: int
     deadline: str | None
+    description: str
 
 
 class RelationshipAnswer(Result):
     """`RelationshipAnswer` of the OpenAPI document."""
 
     id: str
-    source: str
-    target: str
     type: str
     weight: float
     properties: dict[str, Any]
     created_at: str
+    source: str
+    target: str
 
 
 class RememberedAnswer(Result):
@@ -1366,10 +1366,10 @@ class RememberedAnswer(Result):
     truncated: bool
     status: str | None
     importance: float
+    conversation_id: str
     access_count: int
     last_accessed: str | None
     archived: bool
-    conversation_id: str
     metadata: dict[str, Any]
 
 
@@ -1448,11 +1448,11 @@ class RevisionAnswer(Result):
     """`RevisionAnswer` of the OpenAPI document."""
 
     id: str
-    revision: int
     label: str
     digest: str
     is_latest: bool
     created_at: str
+    revision: int
 
 
 class RunAccepted(Result):
@@ -1467,9 +1467,12 @@ class RunAnswer(Result):
 
     job_id: str
     status: str
-    job: str
     requested_by: str
     dry_run: bool
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    job: str
     attempts: int
     examined: int
     changed: int
@@ -1477,9 +1480,6 @@ class RunAnswer(Result):
     figures: dict[str, Any]
     cursor: str
     error: str
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
     duration_seconds: float | None
     at: str | None
 
@@ -1585,16 +1585,16 @@ class ShortTermAnswer(Result):
 
     id: str
     agent_id: str
-    session_id: str
     memory_key: str
     memory_value: Any
     memory_type: str
-    ttl_seconds: int
     expires_at: str
-    access_count: int
     last_accessed_at: str | None
     created_at: str
     updated_at: str
+    session_id: str
+    ttl_seconds: int
+    access_count: int
 
 
 class SlotAnswer(Result):
@@ -1618,10 +1618,10 @@ class SnapshotAnswer(Result):
 
     id: str
     context_id: str
+    created_at: str
     name: str
     agent_id: str
     entry_count: int
-    created_at: str
 
 
 class SnapshotWithPreview(Result):
@@ -1629,10 +1629,10 @@ class SnapshotWithPreview(Result):
 
     id: str
     context_id: str
+    created_at: str
     name: str
     agent_id: str
     entry_count: int
-    created_at: str
     restore: PreviewAnswer
 
 
@@ -1666,22 +1666,22 @@ class StoredArtifact(Result):
     agent_id: str
     user_id: str
     channel: str
-    revision: int
     label: str
     digest: str
     is_latest: bool
     created_at: str
-    conversation_id: str
+    revision: int
     uri: str
-    type: str
     title: str
+    metadata: dict[str, Any]
+    event_time: str
+    updated_at: str
+    conversation_id: str
+    type: str
     description: str
     record_id: str | None
     goal_id: str | None
-    metadata: dict[str, Any]
     version: int
-    event_time: str
-    updated_at: str
     embedding: str
 
 
@@ -1693,12 +1693,12 @@ class StoredEpisode(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     summary: str
+    summarizer: str
+    conversation_id: str
     key_decisions: list[Any]
     entities_mentioned: list[Any]
     tools_called: list[Any]
-    summarizer: str
     event_time: str
     created_at: str
     embedding: str
@@ -1712,19 +1712,19 @@ class StoredGoal(Result):
     agent_id: str
     user_id: str
     channel: str
-    description: str
-    status: str
     priority: int
     deadline: str | None
+    description: str
+    status: str
     parent_id: str | None
     completed_at: str | None
     result: str
-    metadata: dict[str, Any]
     version: int
     event_time: str
+    embedding: str
+    metadata: dict[str, Any]
     created_at: str
     updated_at: str
-    embedding: str
 
 
 class StoredLearning(Result):
@@ -1754,18 +1754,18 @@ class StoredStrategy(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     description: str
-    context_pattern: str
-    task_type: str
-    tool_sequence: list[str]
     success_count: int
     failure_count: int
-    success_rate: float
     last_used: str | None
     metadata: dict[str, Any]
     event_time: str
     created_at: str
+    conversation_id: str
+    context_pattern: str
+    task_type: str
+    tool_sequence: list[str]
+    success_rate: float
     embedding: str
 
 
@@ -1777,12 +1777,10 @@ class StoredWorkEpisode(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     goal_id: str | None
     level: int
     first_number: int
     last_number: int
-    status: str
     tier: str
     text: str
     data: dict[str, Any]
@@ -1790,6 +1788,8 @@ class StoredWorkEpisode(Result):
     raw_tokens: int
     compressor: str
     archived: bool
+    conversation_id: str
+    status: str
     event_time: str
     created_at: str
     updated_at: str
@@ -1935,10 +1935,10 @@ class VersionAnswer(Result):
 
     version: int
     previous_version: int | None
+    restored_from: int | None
     content: str
     value: Any
     editor: str
-    restored_from: int | None
     created_at: str
 
 
@@ -1946,14 +1946,14 @@ class VersionOfFact(Result):
     """`VersionOfFact` of the OpenAPI document."""
 
     number: int
-    claim: str
     confidence: float
-    temporal: str
-    valid_from: str | None
-    valid_to: str | None
     recorded_at: str
     retracted_at: str | None
     reason: str
+    claim: str
+    temporal: str
+    valid_from: str | None
+    valid_to: str | None
 
 
 class WorkEpisodeAnswer(Result):
@@ -1964,12 +1964,10 @@ class WorkEpisodeAnswer(Result):
     agent_id: str
     user_id: str
     channel: str
-    conversation_id: str
     goal_id: str | None
     level: int
     first_number: int
     last_number: int
-    status: str
     tier: str
     text: str
     data: dict[str, Any]
@@ -1977,6 +1975,8 @@ class WorkEpisodeAnswer(Result):
     raw_tokens: int
     compressor: str
     archived: bool
+    conversation_id: str
+    status: str
     event_time: str
     created_at: str
     updated_at: str
@@ -1989,15 +1989,15 @@ class WorkflowRunAnswer(Result):
     """`WorkflowRunAnswer` of the OpenAPI document."""
 
     workflow_run_id: str
-    workflow: str
-    agent_id: str
-    agents: list[str]
     status: str
     metadata: dict[str, Any]
     started_at: str
     ended_at: str | None
     created_at: str
     updated_at: str
+    workflow: str
+    agent_id: str
+    agents: list[str]
 
 
 class WorkingKeyAnswer(Result):
