@@ -28,6 +28,7 @@ from memory.services.facts.contradict import SaidClaim, find_policy, is_contradi
 from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft
 from memory.services.facts.outdate import end_outdated, find_ending, find_sources
+from memory.services.facts.plans import find_begun_ids
 from memory.services.facts.review import filter_contradicted, find_last_mentions, find_rivals
 from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
 from memory.services.facts.supersede import close_fact
@@ -136,7 +137,8 @@ def resolve_outdated(fact: Fact, *, dry_run: bool, now: datetime) -> Counter[str
     holder = holder_of_fact(fact)
     with transaction.atomic():
         lock_holder(holder)
-        lock_for_change(holder, {fact.id, *find_copy_ids(fact.account_id, [fact.id])}, now=now)
+        others = find_copy_ids(fact.account_id, [fact.id]) | find_begun_ids(fact.account_id, [fact.id])
+        lock_for_change(holder, {fact.id, *others}, now=now)
         outdated = find_ending(holder, find_sources(fact.account_id, [fact.id]), may_end=[fact.id])
         if dry_run:
             return Counter(contradictions=len(outdated))

@@ -261,6 +261,65 @@ def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> No
     assert replaced_turns() == {}
 
 
+JUNE = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def true_on(owner: Owner, at: datetime) -> list[str]:
+    """Return what is believed now to be true then, without plans and events."""
+    rows = Fact.objects.filter(user_id=owner.user_id, retracted_at=None, text__regex=r" (lives in|works at) ")
+    rows = rows.exclude(valid_from__gt=at).exclude(valid_to__lte=at)
+    return sorted(fact.text for fact in rows)
+
+
+@pytest.mark.parametrize(
+    ("later", "homes"),
+    [
+        ("I'm not moving to Berlin after all.", ["The user lives in Ghent"]),
+        ("The move to Berlin is off.", ["The user lives in Ghent"]),
+        ("I've cancelled the move to Berlin, we're staying in Ghent.", ["The user lives in Ghent"]),
+        ("We're staying in Ghent after all.", ["The user lives in Ghent"]),
+        ("I'm moving to Hamburg in June instead.", ["The user lives in Hamburg"]),
+        ("I'm moving to Hamburg in October instead.", ["The user lives in Ghent"]),
+        ("The move is postponed, I'm moving to Berlin in October.", ["The user lives in Ghent"]),
+        ("My sister isn't moving to Berlin after all.", ["The user lives in Berlin"]),
+        ("I'm moving to Hamburg in October.", ["The user lives in Berlin"]),
+    ],
+)
+def test_a_move_that_is_called_off_does_not_come_true(user: Owner, later: str, homes: list[str]) -> None:
+    extract_sentences(user, "I live in Ghent.", days=0)
+    extract_sentences(user, "I'm moving to Berlin in June.", days=5)
+    assert true_on(user, JUNE) == ["The user lives in Berlin"]
+
+    extract_sentences(user, later, days=9)
+
+    assert true_on(user, JUNE) == homes
+    assert true_on(user, JUNE - timedelta(days=1)) == ["The user lives in Ghent"]
+
+
+@pytest.mark.parametrize(
+    ("later", "employer"),
+    [
+        ("I'm not starting at Acme after all.", "The user works at Brightwave"),
+        ("Acme withdrew the offer.", "The user works at Brightwave"),
+        ("I'm not moving to Berlin after all.", "The user works at Acme"),
+    ],
+)
+def test_a_job_that_is_called_off_does_not_come_true(user: Owner, later: str, employer: str) -> None:
+    extract_sentences(user, "I work at Brightwave.", days=0)
+    extract_sentences(user, "I start my new job at Acme on 1 June, and I'm moving to Berlin in June.", days=5)
+    extract_sentences(user, later, days=9)
+
+    assert employer in true_on(user, JUNE)
+
+
+def test_a_move_that_was_put_off_comes_true_later(user: Owner) -> None:
+    extract_sentences(user, "I live in Ghent.", days=0)
+    extract_sentences(user, "I'm moving to Berlin in June.", days=5)
+    extract_sentences(user, "The move is postponed, I'm moving to Berlin in October.", days=9)
+
+    assert true_on(user, datetime(2026, 10, 1, tzinfo=UTC)) == ["The user lives in Berlin"]
+
+
 def test_a_move_with_a_date_ends_the_former_home_and_begins_the_new_one(user: Owner) -> None:
     extract_sentences(user, "I live in Bristol.", days=0)
     extract_sentences(user, "I moved to Leeds last month.", days=60)
