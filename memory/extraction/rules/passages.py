@@ -15,7 +15,7 @@ from memory.extraction.rules.hedges import HEDGED, is_doubted
 from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.laughter import begins_with_laugh, is_ironic, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
-from memory.extraction.rules.requests import restate_request
+from memory.extraction.rules.requests import UNTIL_I_AGREE, restate_request
 from memory.extraction.rules.restatements import restate
 from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
@@ -126,7 +126,7 @@ NOT_ASSERTED = re.compile(
     re.IGNORECASE,
 )
 _IF_IN_DOUBT = re.compile(
-    r",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b", re.I
+    rf",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b|{UNTIL_I_AGREE}", re.I
 )
 _THEN_IF = re.compile(r"(?:, (?:so|but|and)|;) if .*$")
 _DREAM_OF = re.compile(r"\b(?:a|my|the|our) dream\b(?! (?:i|that i|where|in))", re.IGNORECASE)
