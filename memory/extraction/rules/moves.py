@@ -32,7 +32,8 @@ _MOVED = re.compile(
 )
 _MOVED_BY = re.compile(
     rf"(?:\S+ ){{1,4}}?(?:had to |have |has |just )*{_VERB.replace('slipped|slips|', '')} "
-    rf"(?P<thing>(?:my|our|the|their|[\w-]+'s?) [\w-]+(?: [\w-]+){{0,3}}?)(?: (?:back|forward|out|up))?{_TO}",
+    rf"(?P<thing>(?:(?:my|our|the|their|[\w-]+'s?) [\w-]+|[a-z]+-[a-z]+)(?: [\w-]+){{0,3}}?)"
+    rf"(?: (?:back|forward|out|up))?{_TO}",
     re.IGNORECASE,
 )
 _END = re.compile(r",(?! \d)|;| - | (?:because|since|so|but|and|as|thank|which|sorry)\b")

@@ -19,7 +19,7 @@ from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 from memory.audit import record_audit
 from memory.extraction.rules.attributes import read_meaning
 from memory.extraction.rules.denials import denied_claims
-from memory.models import Certainty, Fact, FactReview, Kind, Temporal
+from memory.models import Certainty, Fact, FactReview, Kind
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts
@@ -89,12 +89,12 @@ def key_of_fact(fact: Fact) -> DisputedKey:
 
 
 def believed_facts(now: datetime) -> "QuerySet[Fact]":
-    """Return the open believed facts of all accounts."""
-    return Fact.objects.live(now).filter(status=Fact.Status.ACTIVE, valid_to=None)
+    """Return the believed facts of all accounts that are not over: a plan ends once its day has passed."""
+    return Fact.objects.live(now).filter(Q(valid_to=None) | Q(valid_to__gt=now), status=Fact.Status.ACTIVE)
 
 
 def keyed_facts(now: datetime) -> "QuerySet[Fact]":
-    """Return the open believed facts of all accounts whose attribute is known."""
+    """Return the believed facts of all accounts that are not over and whose attribute is known."""
     return believed_facts(now).filter(attribute__gt="")
 
 
@@ -183,7 +183,7 @@ def find_ended(holder: Owner, later: Fact, earlier: Sequence[Fact], *, said_at: 
     said = SaidClaim(claim=later.text, certainty=later.certainty, temporal=later.temporal, said_at=said_at)
     reading = read_meaning(later.text)
     against = [fact for fact in earlier if is_contradicted(said, reading, fact)]
-    if not against or said.certainty == Certainty.UNCERTAIN or said.temporal == Temporal.FUTURE:
+    if not against or said.certainty == Certainty.UNCERTAIN:
         return []
     draft = FactDraft(
         claim=later.text,
@@ -238,6 +238,6 @@ def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Count
 
 
 def are_unchanged(old: Fact, new: Fact, *, now: datetime) -> bool:
-    """Return True if both locked facts are still believed and open, in the versions that were read."""
+    """Return True if both locked facts are still believed and not over, in the versions that were read."""
     rows = believed_facts(now).filter(account_id=old.account_id, id__in=[old.id, new.id])
     return dict(rows.values_list("id", "version")) == {old.id: old.version, new.id: new.version}
