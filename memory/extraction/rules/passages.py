@@ -82,8 +82,9 @@ _NO_PROSE = re.compile(
 )
 _MAY_LEAD_A_LINE = re.compile(
     r"\s*(?:correction|confession|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
-    r"|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
-    r"|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning|afternoon|evening|week|sprint))"
+    r"|(?:please )?(?:remember|note|don't forget)(?: that| this)?|important|about me|change of plans?"
+    r"|(?:quick )?context|background|setup|heads up|reminder|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning"
+    r"|afternoon|evening|week|sprint))"
     r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing"
     r"|(?:big |good |great |some )?news|(?:i|we)(?:'ve| have)?(?: just| finally)? (?:moved|switched|changed|swapped"
     r"|replaced|agreed|decided|upgraded|drop(?:ped)?|ditch(?:ed)?)(?: [\w' ]{1,30})?)\s*:\s*",
@@ -139,14 +140,13 @@ _SAYING = (
     "|totally|for sure|same here|me too|exactly|indeed|overall|these days|nowadays|currently|at the moment|right now"
     "|actually|no|nope|sorry|oops|wait|correction|i misspoke|my mistake|my bad|i mean|i meant|i meant to say"
     "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
-    "|(?:it )?(?:turns|turned) out(?: that)?"
-    "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
+    "|(?:please |pls )?(?:remember|note|(?:keep|bear) in mind|do not forget)(?: that)?|turn(?:s|ed) out(?: that)?"
     r"|(?:please |pls )?remind (?:me|my \w+|(?-i:[A-Z])[\w'-]+)(?: that|(?= (?:(?:my|our|the) )?\w+ (?:is|are|has)\b))"
-    "|first(?:ly)?(?=[:,])|(?:please |pls )?(?:put in|put down|note down|write down|jot down|make a note) that"
-    "|just so you know|as a reminder|reminder|heads up|for your information"
+    "|it turn(?:s|ed) out(?: that)?|(?:first(?:ly)?|important|about me)(?=[:,])|for your information|just so you know"
+    "|as a reminder|reminder|(?:please |pls )?(?:put in|put down|note down|write down|jot down|make a note) that"
     "|for me|so far|good news|great news|big news|as you know|you know what|you know|believe it or not|long story short"
-    "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)"
-    "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
+    "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)|heads up"
+    "|for the record|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
 )
 _INTRODUCTION = re.compile(
     (
