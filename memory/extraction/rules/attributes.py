@@ -22,7 +22,7 @@ from memory.extraction.rules.contact_names import one_name_of_contact
 from memory.extraction.rules.denials import denied_claims
 from memory.extraction.rules.endings import DATED, SMOKED, WHOM, ends_value, read_ends
 from memory.extraction.rules.owner_claims import read_owner
-from memory.extraction.rules.quantities import is_alike, is_generic, is_other_time, read_quantity, unit_of
+from memory.extraction.rules.quantities import is_alike, is_generic, is_other_time, may_recur, read_quantity, unit_of
 from memory.extraction.rules.statements import ClaimParts, attitude_to, is_single, normalize_value
 from memory.extraction.rules.styles import read_style
 from memory.extraction.rules.words import (
@@ -291,10 +291,11 @@ def contradicts(new: ClaimReading, old: ClaimReading) -> bool:
 
 
 def is_rescheduled(new: ClaimReading, old: ClaimReading) -> bool:
-    """Return True for plans of a thing at two times of one day, or if the later one says that it was moved."""
+    """Return True for the dates of one thing, if the later one says that it was moved, or the thing does not recur."""
     if new.parts is None or old.parts is None or new.parts.attribute != "date" or not contradicts(new, old):
         return False
-    return new.parts.is_change or is_other_time(_value_of(new.parts), _value_of(old.parts))
+    is_other = is_other_time(_value_of(new.parts), _value_of(old.parts))
+    return new.parts.is_change or is_other or not may_recur(new.parts.subject)
 
 
 def _is_divorce(new: ClaimParts, old: ClaimParts) -> bool:

@@ -55,7 +55,7 @@ _LEADING = re.compile(
 _BEYOND_THE_NAME = re.compile(rf"(?:, {NAME})?,? ")
 _TO_LIVE = re.compile(r",? to live\b(?! (?:for|until|till)\b).*")
 _NOTHING = re.compile(r"[ .!]*")
-_COMPANIONS = re.compile(r"(?:,? with (?:my|our|his|her|their) [a-z]+)?[ .!]*")
+_COMPANIONS = re.compile(r"(?: instead)?(?:,? with (?:my|our|his|her|their) [a-z]+)?(?: instead)?[ .!]*")
 _ENDS = re.compile(
     r"\b(?:until|till|temporar\w+|return(?:s|ing)?|(?:come|coming|be|go|going|am) back"
     r"|for (?:(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\d+|the|some|only|just|about|a few) ){1,3}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.grounding import word_stems
 from memory.extraction.rules.ailments import DRUG
+from memory.extraction.rules.planned_states import cancels_planned_state
 from memory.extraction.rules.statements import ClaimParts, normalize_value
 from memory.extraction.rules.words import PERSON_RELATIONS, words
 from memory.models.facts import Temporal
@@ -187,6 +188,8 @@ _OF_RELATIVE = re.compile(
 
 def ends_plan(new: str, old: str) -> bool:
     """Return True if a claim says that the plan of another one is cancelled, or its thing moved to another time."""
+    if cancels_planned_state(new, old):
+        return True
     match = _CANCELLED.fullmatch(new)
     if match is None or not (_PLAN.fullmatch(old) or _SUBSCRIBED.fullmatch(old)) or re.search(r"\bsince\b", old):
         return False

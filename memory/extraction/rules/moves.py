@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from memory.dates import MONTHS, WEEKDAYS, Tense, find_dates
 from memory.extraction.rules.ailments import DRUG
+from memory.extraction.rules.attributes import is_rescheduled, read_meaning
 from memory.extraction.rules.endings import ends_plan
 from memory.extraction.rules.phrases import Voice
+from memory.extraction.rules.planned_states import replaces_planned_state
 from memory.extraction.rules.quits import ends_held
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import Statement
@@ -30,7 +32,8 @@ _MOVED = re.compile(
 )
 _MOVED_BY = re.compile(
     rf"(?:\S+ ){{1,4}}?(?:had to |have |has |just )*{_VERB.replace('slipped|slips|', '')} "
-    rf"(?P<thing>(?:my|our|the|their|[\w-]+'s?) [\w-]+(?: [\w-]+){{0,3}}?)(?: (?:back|forward|out|up))?{_TO}",
+    rf"(?P<thing>(?:(?:my|our|the|their|[\w-]+'s?) [\w-]+|[a-z]+-[a-z]+)(?: [\w-]+){{0,3}}?)"
+    rf"(?: (?:back|forward|out|up))?{_TO}",
     re.IGNORECASE,
 )
 _END = re.compile(r",(?! \d)|;| - | (?:because|since|so|but|and|as|thank|which|sorry)\b")
@@ -87,8 +90,13 @@ _ALSO = re.compile(r"\b(?:also|too|as well|another|additional)\b", re.IGNORECASE
 
 def outdates(new: str, old: str) -> bool:
     """Return True if a claim ends another one, or tells other days of the same, in words that name the same thing."""
-    is_end = ends_plan(new, old) or ends_held(new, old)
+    is_end = ends_plan(new, old) or ends_held(new, old) or replaces_planned_state(new, old)
     return is_end or reschedules(new, old) or changes_dose(new, old) or is_on_other_days(new, old)
+
+
+def replaces_plan(new: str, old: str) -> bool:
+    """Return True if one plan takes the place of another: of a thing at another time, or of another home or job."""
+    return is_rescheduled(read_meaning(new), read_meaning(old)) or replaces_planned_state(new, old)
 
 
 def reschedules(new: str, old: str) -> bool:

@@ -15,7 +15,7 @@ from memory.extraction.rules.hedges import HEDGED, is_doubted
 from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.laughter import begins_with_laugh, is_ironic, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
-from memory.extraction.rules.requests import restate_request
+from memory.extraction.rules.requests import UNTIL_I_AGREE, restate_request
 from memory.extraction.rules.restatements import restate
 from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
@@ -82,8 +82,9 @@ _NO_PROSE = re.compile(
 )
 _MAY_LEAD_A_LINE = re.compile(
     r"\s*(?:correction|confession|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
-    r"|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
-    r"|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning|afternoon|evening|week|sprint))"
+    r"|(?:please )?(?:remember|note|don't forget)(?: that| this)?|important|about me|change of plans?"
+    r"|(?:quick )?context|background|setup|heads up|reminder|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning"
+    r"|afternoon|evening|week|sprint))"
     r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing"
     r"|(?:big |good |great |some )?news|(?:i|we)(?:'ve| have)?(?: just| finally)? (?:moved|switched|changed|swapped"
     r"|replaced|agreed|decided|upgraded|drop(?:ped)?|ditch(?:ed)?)(?: [\w' ]{1,30})?)\s*:\s*",
@@ -126,7 +127,7 @@ NOT_ASSERTED = re.compile(
     re.IGNORECASE,
 )
 _IF_IN_DOUBT = re.compile(
-    r",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b", re.I
+    rf",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b|{UNTIL_I_AGREE}", re.I
 )
 _THEN_IF = re.compile(r"(?:, (?:so|but|and)|;) if .*$")
 _DREAM_OF = re.compile(r"\b(?:a|my|the|our) dream\b(?! (?:i|that i|where|in))", re.IGNORECASE)
@@ -139,14 +140,13 @@ _SAYING = (
     "|totally|for sure|same here|me too|exactly|indeed|overall|these days|nowadays|currently|at the moment|right now"
     "|actually|no|nope|sorry|oops|wait|correction|i misspoke|my mistake|my bad|i mean|i meant|i meant to say"
     "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
-    "|(?:it )?(?:turns|turned) out(?: that)?"
-    "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
+    "|(?:please |pls )?(?:remember|note|(?:keep|bear) in mind|do not forget)(?: that)?|turn(?:s|ed) out(?: that)?"
     r"|(?:please |pls )?remind (?:me|my \w+|(?-i:[A-Z])[\w'-]+)(?: that|(?= (?:(?:my|our|the) )?\w+ (?:is|are|has)\b))"
-    "|first(?:ly)?(?=[:,])|(?:please |pls )?(?:put in|put down|note down|write down|jot down|make a note) that"
-    "|just so you know|as a reminder|reminder|heads up|for your information"
+    "|it turn(?:s|ed) out(?: that)?|(?:first(?:ly)?|important|about me)(?=[:,])|for your information|just so you know"
+    "|as a reminder|reminder|(?:please |pls )?(?:put in|put down|note down|write down|jot down|make a note) that"
     "|for me|so far|good news|great news|big news|as you know|you know what|you know|believe it or not|long story short"
-    "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)"
-    "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
+    "|i (?:should|must|have to|want to) (?:also )?(?:(?:mention|say|note)(?: that)?|add that)|heads up"
+    "|for the record|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
 )
 _INTRODUCTION = re.compile(
     (

@@ -83,7 +83,8 @@ _ORDER = re.compile(
 _DONE = re.compile(
     r"(?:[Tt]he user|[A-Z][\w-]+)(?:'s team)? (?:has |have )?(?P<changed>moved|set|bumped|raised|lowered|increased"
     r"|reduced|decreased|changed|cut|pushed|shifted|rescheduled|postponed|extended|switched|renamed|upgraded|downgraded)"
-    r" (?P<subject>(?:the|their) [\w'/-]+(?: [\w'/-]+){0,4}?) (?:(?:up|down|back|out|forward) )?(?:from .{1,30}? )?to"
+    r" (?P<subject>(?:(?:the|their) [\w'/-]+|[a-z]+-[a-z]+)(?: [\w'/-]+){0,4}?) (?:(?:up|down|back|out|forward) )?"
+    r"(?:from .{1,30}? )?to"
     r" (?P<value>\S.{0,59}?)(?P<now> now)?\.?"
 )
 """What somebody did to a thing that has another value since: "The user raised the timeout to 60 seconds"."""
@@ -112,6 +113,13 @@ _GENERIC = words(
     "schema queue team project module group part area side system app code work task tasks list rest"
 )
 """Nouns that name another thing each time, unless more words say which."""
+_RECURRING = _GENERIC | words(
+    "review reviews retro retrospective standup sync session workshop practice practise training course shift payment "
+    "invoice order rehearsal check-up checkup rehearsals booking reservation jab vaccination cleaning service test "
+    "sprint iteration milestone holiday vacation leave talk webinar drill audit update newsletter backup reading chat"
+)
+"""Nouns of what takes place again and again."""
+_OF_A_HEAD = re.compile(r" (?:to|of|with|for|at|in|from|about) ")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _TIME_OF_DAY = re.compile(rf"(?<!\S){_CLOCK}(?!\S)")
 _FILLER = re.compile(r"\b(?:on|in|at|for|the|of)\b|,(?!\d)")
@@ -196,6 +204,12 @@ def _short_names(month: str) -> tuple[str, str]:
 def is_generic(subject: str) -> bool:
     """Return True if the noun phrase may name another thing each time that it is used."""
     return subject.lower() in _GENERIC
+
+
+def may_recur(subject: str) -> bool:
+    """Return True if there may be several of a thing, each on its own day: "dentist appointment", "flight to Oslo"."""
+    head = _OF_A_HEAD.split(subject.lower(), maxsplit=1)[0].split()[-1:]
+    return not _RECURRING.isdisjoint(head)
 
 
 def is_other_time(one: str, other: str) -> bool:

@@ -85,14 +85,14 @@ def read_end(said: ClauseContext, known: Sequence[str]) -> Statement | None:
     """Return that somebody does or has no longer what a known claim says: "I had to stop lifting"."""
     if said.clause.is_hedged or _NOT_SAID.search(said.clause.sentence):
         return None
-    for subject, claim in _ending_claims(said, known):
+    for subject, claim in ending_claims(said, known):
         if any(ends_held(claim, each) for each in known):
             statement = make_statement(said, subject, attribute="ended", value=claim, claim="")
             return replace(statement, claim=claim, temporal=Temporal.PAST, is_correction=False)
     return None
 
 
-def _ending_claims(said: ClauseContext, known: Sequence[str]) -> Iterator[tuple[Subject, str]]:
+def ending_claims(said: ClauseContext, known: Sequence[str]) -> Iterator[tuple[Subject, str]]:
     """Yield the claims in the third person that a clause may make."""
     text = said.clause.text.strip(" .!")
     subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)

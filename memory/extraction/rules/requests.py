@@ -1,4 +1,4 @@
-"""Requests in the form of a question that order something lasting: "can you always answer in French?".
+"""Requests in the form of a question that order something lasting: "can you always answer in French?", "no tabs, ok?".
 
 Other questions stay what they are: "can you add a test?" is over when it is done, and "can you swim?" orders nothing.
 """
@@ -45,12 +45,29 @@ _MIND = re.compile(rf"{_LEAD}would you mind not (?P<gerund>[a-z]+ing) (?P<rest>.
 _BASE_OF_GERUND = {verb.gerund: verb.base for verb in VERBS.values()}
 
 
+UNTIL_I_AGREE = (
+    r",? (?P<until>unless|until|before) (?:I|we) (?:(?P<have>have|had) )?(?P<agree>(?:(?:say|said) so"
+    r"|(?:tell|told|ask|asked) you(?: to| otherwise)?|agreed?|approved?(?: (?:it|them))?|confirm(?:ed)?(?: it)?"
+    r"|sign(?:ed)? off|ok(?:ay)?(?:ed)? (?:it|them)|(?:looked|had a look|have a look|look) at (?:it|them)"
+    r"|(?:seen|see|read|check(?:ed)?|review(?:ed)?|test(?:ed)?) (?:it|them))(?: first| in writing)?)(?=[ .!,]*$)"
+)
+"""Pattern of the end of an order that waits for its speaker: "unless I say so", "until I have looked at it"."""
+_TAGGED = re.compile(
+    rf"(?P<order>{_LEAD}(?:do not|don't|dont|never|always|stop|no) .+?),? (?:ok|okay|alright|all right|right|please"
+    r"|got it|understood|deal|yes|yeah)\?",
+    re.IGNORECASE,
+)
+"""An order with a question behind it that asks for agreement: "don't deploy on Fridays, ok?"."""
+
+
 def restate_request(sentence: str) -> str:
     """Return the order that a request makes ("please always answer in French"), and other sentences as they are."""
     if match := _MIND.fullmatch(sentence):
         gerund = match["gerund"].lower()
         base = _BASE_OF_GERUND.get(gerund) or gerund.removesuffix("ing")
         return f"{match['lead']}please do not {base} {match['rest']}"
+    if match := _TAGGED.fullmatch(sentence):
+        return match["order"]
     match = _REQUEST.fullmatch(sentence)
     if match is None:
         return sentence

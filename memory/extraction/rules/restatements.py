@@ -2,8 +2,10 @@
 
 "Sam and I split up" is "I split up with Sam", "I'm vegan but my wife isn't" ends in "my wife is not vegan", "I had to
 cancel the trip" is "I cancelled the trip", "my doctor stopped the metformin" is "I stopped taking metformin",
+"I'm vegan and allergic to nuts" has its subject twice, "As a vegan I avoid eggs" says "I am a vegan", and
 "I've been vegan since uni" is "I am vegan since uni", "I take Ramipril, 5 mg" is "I take 5 mg of Ramipril",
-"Acme let me go" is "I was let go by Acme", and "I'm starting at Acme as a nurse on Monday" is "I start at Acme as …".
+"Acme let me go" is "I was let go by Acme", "go live is" is "go-live is", and "I'm starting at Acme as a nurse on
+Monday" is "I start at Acme as …".
 """
 
 import re
@@ -11,8 +13,10 @@ import re
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.endings import PARTNER, WHEN_PARTED
 from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON
-from memory.extraction.rules.words import PERSON_RELATIONS, words
+from memory.extraction.rules.words import PERSON_RELATIONS, PROFESSIONS, words
 
+MAX_STATES = 4
+"""States of one subject of which the later ones leave it out."""
 _RELATIVE = (
     rf"[Mm]y (?:(?:{ADJECTIVES}) )*(?:{'|'.join(sorted(PERSON_RELATIONS, key=len, reverse=True))})(?: {PERSON})?"
 )
@@ -64,6 +68,26 @@ _STARTING = re.compile(
     rf"\b(?:am|(?P<third>is)) starting (?=(?:at|for|with) {NAME} as an? [^.,;]{{2,40}}? "
     r"(?:on|in|from|next|this|tomorrow)\b)"
 )
+_DIET = r"(?:vegan|vegetarian|pescatarian|diabetic|c(?:o)?eliac|teetotaler|teetotaller)"
+_STATE = (
+    r"(?:also )?(?:(?:(?:severely|highly|badly|mildly) )?(?:allergic|intolerant) to\b"
+    rf"|(?:strictly )?(?:{_DIET}|(?:lactose|gluten)[ -]intolerant|asthmatic|epileptic|pregnant|teetotal|deaf|dyslexic"
+    r"|colou?r[ -]blind|married|divorced|widowed|single|retired)"
+    r"(?=$|[.,;!]| (?:and|but|so|since|because|too|as well)\b)"
+    rf"|an? (?:strict )?{_DIET}\b)"
+)
+_AND_STATE = re.compile(
+    rf"{_BEGIN}(?P<who>I|{_RELATIVE}|[Ss]he|[Hh]e) (?P<be>am|is) (?P<first>(?!not\b|\w+ing\b)"
+    r"(?:(?!\b(?:am|is|are|was|were|has|have|I|[Mm]y|[Ww]e|[Hh]e|[Ss]he|who|if|when)\b)[^;.!?]){2,80}?)"
+    rf"(?:,? and|,) (?={_STATE})"
+)
+_AS_A = re.compile(
+    rf"^As an? (?P<what>(?P<diet>(?:strict |lifelong )?{_DIET})|(?:[a-z]+ )?(?:{'|'.join(sorted(PROFESSIONS))})),? "
+    r"(?=I (?!\w+ed\b|was\b|had\b|did\b|went\b|saw\b|got\b|could\b|would\b|might\b))"
+)
+_GO_LIVE = re.compile(
+    r"(?P<go>\b[Gg])o live(?= (?:is|was|will be|has been|gets?|got|moves?|moved|slips?|slipped|to (?:the )?\d|date)\b)"
+)
 _BUT_NOT = re.compile(
     r"(?P<first>(?:^|.*[,;] )(?:I am|[Mm]y [\w' -]{2,40}? is|[A-Z][\w'-]+ is)(?P<not> not)? "
     r"(?P<what>(?!(?:going|sure|in|on|at)\b)[a-z][\w' -]{2,60}?)),? "
@@ -82,8 +106,18 @@ def restate(sentence: str) -> str:
     sentence = _CANCELLED.sub(r"\g<who> cancelled", sentence)
     sentence = _DISMISSED.sub(_dismissed, sentence)
     sentence = _STARTING.sub(lambda match: "starts " if match["third"] else "start ", sentence)
+    sentence = _GO_LIVE.sub(r"\g<go>o-live", sentence)
+    sentence = _AS_A.sub(lambda match: f"I am {'' if match['diet'] else 'a '}{match['what']}, ", sentence)
+    for _ in range(MAX_STATES):
+        sentence = _AND_STATE.sub(_with_subject, sentence)
     match = _BUT_NOT.fullmatch(sentence)
     return _with_both(match) if match else sentence
+
+
+def _with_subject(match: re.Match[str]) -> str:
+    """Return "I am vegan, I am" for "I am vegan and" before "allergic to nuts"."""
+    who = f"{match['who'][:1].lower()}{match['who'][1:]}" if match["who"] != "I" else "I"
+    return f"{match['who']} {match['be']} {match['first']}, {who} {match['be']} "
 
 
 def _may_be_partner(who: str) -> bool:

@@ -10,6 +10,9 @@ from memory.models.facts import Temporal
 _OUR = re.compile(r"(?<=\b(?:col|fav))our|(?<=\bflav)our|(?<=\bneighb)our")
 """The British spelling of "color", "favorite", "flavor" and "neighbor"."""
 
+_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+"""The hyphen of "go-live", which is "go live" as well."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedThing:
@@ -39,7 +42,8 @@ class ClaimParts:
     @property
     def key(self) -> tuple[str, str]:
         """The subject in lower case and the attribute, in one spelling: claims with the same key may contradict."""
-        return _OUR.sub("or", self.subject.casefold()), _OUR.sub("or", self.attribute)
+        subject = _HYPHEN.sub(" ", _OUR.sub("or", self.subject.casefold()))
+        return subject, _OUR.sub("or", self.attribute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,12 @@ _TRAILING = re.compile(
     r"|still|tbh|imo|i think|sorry|haha|from here|folks|guys|mate|man|bro|also|not)$",
     re.IGNORECASE,
 )
+_APPROVAL = re.compile(
+    r"\b(?:my|our|your|his|her|their|the|an|[\w-]+'s?)(?: (?:explicit|written|final|express|prior|verbal|full))?"
+    r" ok(?:ay)?$",
+    re.IGNORECASE,
+)
+"""An end that is somebody's approval, and no word that asks for it."""
 _BY_WEEKDAY = re.compile(
     rf"\b(?P<lead>due|by|until|till) (?:on )?(?P<day>{'|'.join(WEEKDAYS)})(?![\w-]|,? \d)", re.IGNORECASE
 )
@@ -184,7 +190,7 @@ def _is_list(text: str) -> bool:
 def trim_value(text: str) -> str:
     """Return the words without adverbs and marks at their end."""
     text = text.strip(" ,'.-")
-    while match := _TRAILING.search(text):
+    while (match := _TRAILING.search(text)) and not _APPROVAL.search(text):
         text = text[: match.start()].rstrip(" ,")
     return text
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from memory.dates import WEEKDAYS
 from memory.extraction.rules.nouns import read_noun
-from memory.extraction.rules.own import find_subject, own_statement, own_value
+from memory.extraction.rules.own import find_subject, own_order, own_statement, own_value, without_me
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
@@ -151,23 +151,11 @@ def _asks(
     )
 
 
-def _without_me(text: str) -> str:
-    """Return an order without words for the speaker who gives it: "answer me in French"."""
-    return re.sub(r"\b(?:to me|with me|for me|me|everything(?= in))\b ?", "", text)
-
-
-def _own_order(said: ClauseContext, text: str) -> Value | None:
-    """Return the value of an order, in which "anything" stands on its own: "don't send me anything before 7am"."""
-    value = own_value(said, _ANYTHING.sub(r"any_\1", _without_me(text)))
-    return replace(value, words=value.words.replace("any_", "any")) if value else None
-
-
 def _weekly(text: str) -> str:
     """Return what is never or always done on a weekday with the weekday in the plural: "on Fridays"."""
     return _ON_WEEKDAY.sub(lambda match: f"on {match['day'].capitalize()}s", text)
 
 
-_ANYTHING = re.compile(r"\bany(thing|one|body)\b", re.IGNORECASE)
 _ON_WEEKDAY = re.compile(rf"\bon (?:an? )?(?P<day>{'|'.join(WEEKDAYS)})s?(?! the| \d)\b", re.IGNORECASE)
 
 
@@ -175,7 +163,7 @@ def _always(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
     match = _ALWAYS.fullmatch(text)
     if match is None or match["verb"].lower() not in _LASTING_VERBS:
         return None
-    value = _own_order(said, _weekly(f"{match['verb']}{match['rest'] or ''}"))
+    value = own_order(said, _weekly(f"{match['verb']}{match['rest'] or ''}"))
     if value is None or len(value.words.split()) < 2:
         return None
     is_never = match["always"].lower() != "always"
@@ -189,7 +177,7 @@ def _forbidden(said: ClauseContext, text: str, *, lasts: bool) -> Statement | No
     match = _FORBIDDEN.fullmatch(text)
     if match is None or match["verb"].lower() not in _FORBIDDEN_VERBS:
         return None
-    value = _own_order(said, match["rest"])
+    value = own_order(said, match["rest"])
     if value is None or (
         value.words.split()[0] in ("the", "up", "to") and not value.is_specific and len(value.words.split()) < 3
     ):
@@ -286,7 +274,7 @@ _NOBODY = words(
 
 def _remind(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
     match = _REMIND.fullmatch(text)
-    value = own_value(said, _without_me(match["rest"])) if match else None
+    value = own_value(said, without_me(match["rest"])) if match else None
     if value is None or not value.is_specific:
         return None
     return _asks(
@@ -340,7 +328,7 @@ def _styled(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
         value = own_value(
             said,
             re.sub(
-                r"\byour (?=answers|replies|responses|messages|summaries|explanations)", "", _without_me(match["rest"])
+                r"\byour (?=answers|replies|responses|messages|summaries|explanations)", "", without_me(match["rest"])
             ),
         )
         if value and (lasts or match["verb"].lower() in ("answer", "reply", "respond", "keep", "speak", "explain")):
@@ -357,7 +345,7 @@ def _styled(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
     is_general = lasts and _ONE_THING.match(behind) is None
     if not (_LASTING.search(text) or is_general) or first.lower() not in _ORDERS:
         return None
-    value = own_value(said, _without_me(text))
+    value = own_value(said, without_me(text))
     if value is None or len(value.words.split()) < 3 or (not _LASTING.search(text) and not value.is_specific):
         return None
     words_ = value.words[:1].lower() + value.words[1:]

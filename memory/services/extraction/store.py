@@ -19,12 +19,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from memory.extraction.knowledge import (
-    ExtractedEntity,
-    ExtractedFact,
-    ExtractedRelationship,
-    Extraction,
-)
+from memory.extraction.knowledge import ExtractedEntity, ExtractedFact, ExtractedRelationship, Extraction
 from memory.extraction.rules.attributes import ClaimReading, contradicts, read_meaning
 from memory.identity import normalize_name
 from memory.models import Fact, Kind, Link, Memory
@@ -50,6 +45,7 @@ from memory.services.facts.contradict import SaidClaim, find_contradicted, find_
 from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft, learn_facts
 from memory.services.facts.outdate import end_outdated, find_ending, find_outdated
+from memory.services.facts.plans import find_begun_ids, retract_begun
 from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
@@ -125,11 +121,13 @@ def lock_contested(
     for inputs, fact in facts:
         ids |= {inputs.known[number] for number in (*fact.corrects, *fact.contradicts) if number in inputs.known}
     if ids or turns:
-        ids |= find_copy_ids(owner.account_id, ids).union(turns)
+        ids |= find_copy_ids(owner.account_id, ids).union(turns) | find_begun_ids(owner.account_id, ids)
         rows = Memory.objects.filter(account_id=owner.account_id, id__in=ids).order_by("id").select_for_update()
         list(rows.values_list("id", flat=True))
     against_known = {fact for (_inputs, fact), found in zip(facts, contradicted, strict=True) if found}
-    return against_known | find_contested([fact for _inputs, fact in facts])
+    # what begins later may contradict what is believed again once a plan before it is over
+    begins = {fact for (_inputs, fact), each in zip(facts, said, strict=True) if begins_later(fact, each)}
+    return against_known | begins | find_contested([fact for _inputs, fact in facts])
 
 
 def store_entities(inputs: ExtractionInput, items: StoredItems) -> None:
@@ -190,6 +188,10 @@ def said_claim(inputs: ExtractionInput, fact: ExtractedFact) -> SaidClaim:
     """Return what a fact claims. One that names no known turn is refused when it is stored, by itself."""
     said_at = next((inputs.turns[index].event_time for index in fact.evidence if index in inputs.turns), inputs.now)
     return SaidClaim(claim=fact.claim, certainty=fact.certainty, temporal=fact.temporal, said_at=said_at)
+
+
+def begins_later(fact: ExtractedFact, said: SaidClaim) -> bool:
+    return fact.valid_from is not None and fact.valid_from > said.said_at
 
 
 def find_contested(facts: Sequence[ExtractedFact]) -> set[ExtractedFact]:
@@ -308,6 +310,7 @@ def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: Ex
         return FactResult.of(learned.fact, is_new=learned.is_new, **counts)
     first, *also = (fact.id for fact in verdict.outdated)
     stored = supersede_fact(owner, first, verdict.draft, also=also, withdraws=False, embedded=embedded, now=now)
+    retract_begun(owner, verdict.outdated, at=said_at, now=now)
     return superseding_result(verdict.outdated, stored, verdict.draft, successions=1, **counts)
 
 

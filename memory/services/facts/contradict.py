@@ -15,7 +15,7 @@ from django.db.models import Q
 from memory import conf
 from memory.dates import Tense, find_dates
 from memory.errors import Conflict
-from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning
+from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, is_rescheduled, read_meaning
 from memory.extraction.rules.denials import opposites_of
 from memory.extraction.rules.words import CITIES, COUNTRIES, REGIONS, TOWNS
 from memory.identity import fact_identity, normalize_claim
@@ -61,12 +61,10 @@ class SaidClaim:
 def find_contradicted(owner: Owner, claims: Sequence[SaidClaim], *, now: datetime) -> list[list[Fact]]:
     """Return for each claim the believed facts of the same holder that it surely contradicts, newest first.
 
-    One statement; none if no claim is understood. A claim that is uncertain or planned contradicts nothing.
+    One statement; none if no claim is understood. A claim that is uncertain contradicts nothing, and one that is
+    planned only another date of the same thing.
     """
-    readings = [
-        None if said.certainty == Certainty.UNCERTAIN or said.temporal == Temporal.FUTURE else read_meaning(said.claim)
-        for said in claims
-    ]
+    readings = [None if said.certainty == Certainty.UNCERTAIN else read_meaning(said.claim) for said in claims]
     keys = {key for reading in readings if reading is not None for key in reading.sought_keys}
     ended = {
         opposite
@@ -91,12 +89,17 @@ def find_contradicted(owner: Owner, claims: Sequence[SaidClaim], *, now: datetim
 def is_contradicted(said: SaidClaim, reading: ClaimReading, fact: Fact) -> bool:
     """Return True if the claim surely contradicts the believed fact.
 
-    Plans are not contradicted, except for the dates that things are set for.
+    Plans are not contradicted, and contradict nothing, except for the dates that things are set for. Of two such dates
+    the one that was said later counts.
     """
     if normalize_claim(fact.text) == normalize_claim(said.claim):
         return False
     known = read_meaning(fact.text)
     is_scheduled = known.parts is not None and known.parts.attribute == "date"
+    if is_scheduled and fact.event_time > said.said_at and is_rescheduled(known, reading):
+        return True
+    if said.temporal == Temporal.FUTURE:
+        return is_rescheduled(reading, known) and not is_next_date(said, fact)
     if fact.temporal == Temporal.FUTURE and not is_scheduled:
         return False
     if normalize_claim(fact.text) in opposites_of(said.claim):

@@ -34,6 +34,7 @@ from memory.owner import Owner
 from memory.scoring import COMPETING_MARGIN, MAX_STATEMENT_CHARACTERS, POSSIBLE_REPLACEMENT
 from memory.services.facts.contradict import find_policy
 from memory.services.facts.copies import find_copy_ids, find_following_copies
+from memory.services.facts.plans import retract_begun
 from memory.services.facts.store import next_belief_at
 from memory.services.facts.supersede import close_fact
 from memory.services.memories.links import DERIVED_FROM, REPLACES, SUPERSEDES, NewLink, insert_links
@@ -213,6 +214,8 @@ def end_outdated(owner: Owner, outdated: Sequence[OutdatedFact], *, now: datetim
             properties = {"probability": round(found.probability, 3)}
             links.append(NewLink(source_id=found.turn_id, type=SUPERSEDES, target_id=each.id, properties=properties))
             ended.append(each)
+        if found.is_planned:
+            retract_begun(owner, [fact], at=found.said_at, now=now)
     if ended:
         insert_links(owner.account_id, links)
         add_links(

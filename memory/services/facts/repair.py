@@ -19,7 +19,7 @@ from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 from memory.audit import record_audit
 from memory.extraction.rules.attributes import read_meaning
 from memory.extraction.rules.denials import denied_claims
-from memory.models import Certainty, Fact, FactReview, Kind, Temporal
+from memory.models import Certainty, Fact, FactReview, Kind
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts
@@ -28,6 +28,7 @@ from memory.services.facts.contradict import SaidClaim, find_policy, is_contradi
 from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft
 from memory.services.facts.outdate import end_outdated, find_ending, find_sources
+from memory.services.facts.plans import find_begun_ids
 from memory.services.facts.review import filter_contradicted, find_last_mentions, find_rivals
 from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
 from memory.services.facts.supersede import close_fact
@@ -88,12 +89,12 @@ def key_of_fact(fact: Fact) -> DisputedKey:
 
 
 def believed_facts(now: datetime) -> "QuerySet[Fact]":
-    """Return the open believed facts of all accounts."""
-    return Fact.objects.live(now).filter(status=Fact.Status.ACTIVE, valid_to=None)
+    """Return the believed facts of all accounts that are not over: a plan ends once its day has passed."""
+    return Fact.objects.live(now).filter(Q(valid_to=None) | Q(valid_to__gt=now), status=Fact.Status.ACTIVE)
 
 
 def keyed_facts(now: datetime) -> "QuerySet[Fact]":
-    """Return the open believed facts of all accounts whose attribute is known."""
+    """Return the believed facts of all accounts that are not over and whose attribute is known."""
     return believed_facts(now).filter(attribute__gt="")
 
 
@@ -136,7 +137,8 @@ def resolve_outdated(fact: Fact, *, dry_run: bool, now: datetime) -> Counter[str
     holder = holder_of_fact(fact)
     with transaction.atomic():
         lock_holder(holder)
-        lock_for_change(holder, {fact.id, *find_copy_ids(fact.account_id, [fact.id])}, now=now)
+        others = find_copy_ids(fact.account_id, [fact.id]) | find_begun_ids(fact.account_id, [fact.id])
+        lock_for_change(holder, {fact.id, *others}, now=now)
         outdated = find_ending(holder, find_sources(fact.account_id, [fact.id]), may_end=[fact.id])
         if dry_run:
             return Counter(contradictions=len(outdated))
@@ -181,7 +183,7 @@ def find_ended(holder: Owner, later: Fact, earlier: Sequence[Fact], *, said_at: 
     said = SaidClaim(claim=later.text, certainty=later.certainty, temporal=later.temporal, said_at=said_at)
     reading = read_meaning(later.text)
     against = [fact for fact in earlier if is_contradicted(said, reading, fact)]
-    if not against or said.certainty == Certainty.UNCERTAIN or said.temporal == Temporal.FUTURE:
+    if not against or said.certainty == Certainty.UNCERTAIN:
         return []
     draft = FactDraft(
         claim=later.text,
@@ -236,6 +238,6 @@ def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Count
 
 
 def are_unchanged(old: Fact, new: Fact, *, now: datetime) -> bool:
-    """Return True if both locked facts are still believed and open, in the versions that were read."""
+    """Return True if both locked facts are still believed and not over, in the versions that were read."""
     rows = believed_facts(now).filter(account_id=old.account_id, id__in=[old.id, new.id])
     return dict(rows.values_list("id", "version")) == {old.id: old.version, new.id: new.version}

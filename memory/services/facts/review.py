@@ -27,9 +27,9 @@ from pgvector.django import CosineDistance
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, require_found
-from memory.extraction.rules.attributes import contradicts, is_rescheduled, read_meaning
+from memory.extraction.rules.attributes import contradicts, read_meaning
 from memory.extraction.rules.denials import opposites_of
-from memory.extraction.rules.moves import outdates
+from memory.extraction.rules.moves import outdates, replaces_plan
 from memory.identity import digest_parts, normalize_claim
 from memory.models import Certainty, Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
 from memory.models.facts import ValidFromSource
@@ -187,14 +187,13 @@ def similarities_to_claim(
 def filter_contradicted(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) -> list[Rival]:
     """Return the current rivals, unless the draft is planned or dated as past: what is true when said contradicts.
 
-    A plan contradicts only that of the same thing at another time of the day. A recent event that ends something surely
-    contradicts that: "left Brightwave last week", "moved to Porto in May".
+    A plan contradicts only that of the same thing at another time of the day, and of another home or job. A recent
+    event that ends something surely contradicts that: "left Brightwave last week", "moved to Porto in May".
     """
     is_dated = draft.valid_from is not None or draft.valid_to is not None
     is_over = draft.valid_to is not None and draft.valid_to <= said_at
     if draft.temporal == Temporal.FUTURE:
-        new = read_meaning(draft.claim)
-        return [rival for rival in rivals if is_rescheduled(new, read_meaning(rival.fact.text))]
+        return [rival for rival in rivals if replaces_plan(draft.claim, rival.fact.text)]
     if is_over:
         return []
     current = list(filter(may_be_outdated, rivals))
@@ -212,13 +211,15 @@ def may_be_outdated(rival: Rival) -> bool:
 def prefer_new(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) -> Verdict:
     """Let the draft replace what was said before it, and end where what was said after it begins.
 
-    `rivals` are all facts that the draft contradicts, including plans: where a plan begins, the draft ends.
+    `rivals` are all facts that the draft contradicts, including plans: where a plan begins, the draft ends, unless it
+    begins later itself.
     """
-    ends = [end for rival in rivals if (end := superseded_at(rival, said_at=said_at)) is not None]
+    since = max(said_at, draft.valid_from or said_at)
+    ends = [end for rival in rivals if (end := superseded_at(rival, said_at=said_at, since=since)) is not None]
     outdated = [
         rival.fact
         for rival in filter_contradicted(draft, rivals, said_at=said_at)
-        if superseded_at(rival, said_at=said_at) is None
+        if superseded_at(rival, said_at=said_at, since=since) is None
     ]
     if ends and (draft.valid_to is None or draft.valid_to > min(ends)):
         # a start after the end is dropped: then only the end is known
@@ -229,10 +230,13 @@ def prefer_new(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) 
     return Verdict(draft=draft, outdated=outdated)
 
 
-def superseded_at(rival: Rival, *, said_at: datetime) -> datetime | None:
-    """Return when a claim said at `said_at` gave way to the rival, or None if the rival gives way."""
+def superseded_at(rival: Rival, *, said_at: datetime, since: datetime) -> datetime | None:
+    """Return when a claim that was said at `said_at`, and is true since then or from later on, gave way to the rival.
+
+    None if the rival gives way.
+    """
     begins = rival.fact.valid_from
-    if begins is not None and begins > said_at:
+    if begins is not None and begins > since:
         return begins
     if not may_be_outdated(rival) or rival.said_at <= said_at:
         return None

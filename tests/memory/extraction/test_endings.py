@@ -493,3 +493,54 @@ def test_an_end_is_read_of_any_verb_and_of_people_by_name(known: str, text: str,
 )
 def test_what_is_for_a_purpose_or_a_time_ends_nothing_for_good(known: str, text: str, ends: bool) -> None:
     assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("I'm not moving to Berlin after all.", True),
+        ("I'm not moving to Berlin in March after all.", True),
+        ("I'm not moving after all.", True),
+        ("The move to Berlin is off.", True),
+        ("Our move to Berlin has been postponed.", True),
+        ("I've cancelled the move to Berlin.", True),
+        ("We decided not to move to Berlin.", True),
+        ("We're staying in Ghent after all.", True),
+        ("I'm moving to Hamburg in June instead.", True),
+        ("I'm moving to Hamburg in March.", True),
+        ("I'm moving to Berlin in June.", True),
+        ("I'm moving to Hamburg in September.", False),
+        ("I'm not moving to Hamburg after all.", False),
+        ("The move to Hamburg is off.", False),
+        ("The offsite in Berlin is off.", False),
+        ("My sister isn't moving to Berlin after all.", False),
+        ("We're staying in Ghent this weekend.", False),
+        ("We're staying in Berlin after all.", False),
+        ("My sister is moving to Hamburg in March.", False),
+    ],
+)
+def test_a_planned_move_is_over_if_it_is_called_off(text: str, *, ends: bool) -> None:
+    known = ["The user is moving to Berlin in March 2024"]
+
+    assert any(fact.contradicts for fact in said(text, known=known).facts) is ends
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("I'm not starting at Acme after all.", True),
+        ("I'm not taking the job at Acme.", True),
+        ("Acme withdrew the offer.", True),
+        ("The job at Acme fell through.", True),
+        ("I turned down the job at Acme.", True),
+        ("I start my new job at Acme on 15 February.", True),
+        ("Globex withdrew the offer.", False),
+        ("I turned down the job at Globex.", False),
+        ("I'm not working at Acme today.", False),
+        ("I'm not moving to Berlin after all.", False),
+    ],
+)
+def test_a_planned_job_is_over_if_it_is_called_off(text: str, *, ends: bool) -> None:
+    known = ["The user starts their new job at Acme on 1 February 2024"]
+
+    assert any(fact.contradicts for fact in said(text, known=known).facts) is ends

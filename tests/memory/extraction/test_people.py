@@ -109,3 +109,49 @@ def test_she_is_the_one_named_in_the_sentence_or_else_the_one_of_the_turn_before
 ) -> None:
     turns = [turn(before), turn(text, index=1)]
     assert stated in [fact.claim for fact in extracted(turns).facts]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("I am a vegetarian and allergic to nuts.", ["The user is vegetarian", "The user is allergic to nuts"]),
+        ("I'm diabetic and allergic to penicillin.", ["The user is diabetic", "The user is allergic to penicillin"]),
+        ("I'm a nurse in Oslo and allergic to nuts.", ["The user is a nurse in Oslo", "The user is allergic to nuts"]),
+        (
+            "I'm vegan, diabetic and allergic to nuts.",
+            ["The user is vegan", "The user is diabetic", "The user is allergic to nuts"],
+        ),
+        ("I'm allergic to nuts and a vegetarian.", ["The user is allergic to nuts", "The user is vegetarian"]),
+        (
+            "My son is diabetic and allergic to nuts.",
+            ["The user's son is diabetic", "The user's son is allergic to nuts"],
+        ),
+        ("As a vegan I don't eat honey.", ["The user is vegan", "The user does not eat honey"]),
+        ("As a nurse, I work nights.", ["The user is a nurse", "The user works nights"]),
+        (
+            "Remember: my name is Bob and I work at Siemens.",
+            ["The user's name is Bob", "The user works at Siemens"],
+        ),
+        ("Important: I never eat pork.", ["The user never eats pork"]),
+    ],
+)
+def test_what_leaves_its_subject_out_is_of_the_subject_before_it(text: str, found: list[str]) -> None:
+    assert claims(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("I'm allergic to nuts, vegan cheese and milk.", "user is vegan"),
+        ("I'm not vegan and allergic to nuts.", "user is allergic"),
+        ("I'm cooking for two, vegan and allergic to nuts.", "user is"),
+        ("I'm a nurse and my wife is vegan and allergic to nuts.", "user is allergic"),
+        ("I was sick and allergic to everything.", "allergic"),
+        ("As a child I was allergic to milk.", "child"),
+        ("As a nurse I worked nights.", "is a nurse"),
+        ("Remember: the milk.", "milk"),
+        ("Bob: I'm vegan.", "vegan"),
+    ],
+)
+def test_a_state_of_somebody_else_is_not_of_the_subject_before_it(text: str, wrong: str) -> None:
+    assert not any(wrong in claim for claim in claims(text))

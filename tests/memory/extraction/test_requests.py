@@ -94,3 +94,38 @@ def test_what_limits_no_order_does_not_cost_its_claim(text: str, claim: str) -> 
 def test_what_is_missing_is_no_wish_where_it_is_a_reason() -> None:
     assert claims("no milk in the house so water it is") == []
     assert claims("no emojis in commit messages, it is a rule") == ["The user asks for no emojis in commit messages"]
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Don't deploy to production without my ok.", "The user asks not to deploy to production without their ok"),
+        ("Never deploy without my written okay.", "The user asks never to deploy without their written okay"),
+        ("Don't push to main without asking me.", "The user asks not to push to main without asking them"),
+        (
+            "Don't touch prod without telling me first, ok?",
+            "The user asks not to touch prod without telling them first",
+        ),
+        (
+            "Don't restart the importer unless I say so.",
+            "The user asks not to restart the importer unless they say so",
+        ),
+        (
+            "Never send anything to clients before I have seen it.",
+            "The user asks never to send anything to clients before they have seen it",
+        ),
+        ("Don't deploy on Fridays, ok?", "The user asks not to deploy on Fridays"),
+        ("Don't use tabs, ok.", "The user asks not to use tabs"),
+        ("Don't call me before 9, okay", "The user asks not to call before 9"),
+    ],
+)
+def test_an_order_keeps_its_condition_whole(text: str, claim: str) -> None:
+    assert claims(text) == [claim]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Don't worry unless I say so.", "Don't you agree, ok?", "Don't deploy to production without.", "I left, ok?"],
+)
+def test_what_orders_nothing_has_no_condition_to_keep(text: str) -> None:
+    assert not any("without" in claim or "unless" in claim or "agree" in claim for claim in claims(text))

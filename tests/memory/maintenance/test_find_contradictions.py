@@ -51,6 +51,25 @@ def test_facts_that_stand_side_by_side_are_ended_by_the_last_one(owner: Owner) -
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "ended"),
+    [
+        ("The release is on 4 December 2030", "The release slips to 19 December 2030", 1),
+        ("The release is on 4 December 2030", "The user postponed the release to 19 December 2030", 1),
+        ("The meeting is on 4 December 2030", "The meeting is on 19 December 2030", 0),
+    ],
+)
+def test_a_planned_date_is_ended_by_the_next_one(owner: Owner, first: str, second: str, ended: int) -> None:
+    for number, text in enumerate((first, second)):
+        at = day(number - 10)
+        know(owner, text, event_time=at, said_at=at, temporal="future", valid_to=day(5000))
+
+    figures = run_to_the_end(Batch(size=2))
+
+    assert figures.get("facts_superseded", 0) == ended
+    assert len(claims(owner)) == 2 - ended
+
+
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         ("Ana is allergic to peanuts", "Ana is not allergic to peanuts"),

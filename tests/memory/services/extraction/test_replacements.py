@@ -1,7 +1,8 @@
 """Statements of another conversation, days later, that replace what was said before."""
 
+import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, local
@@ -9,11 +10,19 @@ from threading import Barrier, local
 import pytest
 from django.db import connection
 
+from memory.extraction.knowledge import Extraction
+from memory.extraction.model_extractor import knowledge_extractor
 from memory.models import Fact, Link, Turn
 from memory.owner import Owner
 from memory.scoring import POSSIBLE_REPLACEMENT, SURE_REPLACEMENT
+from memory.services.conversations.queue import EXTRACTION, claim_conversations
 from memory.services.embedding.queue import embed_pending
-from memory.services.extraction.extract import extract_due
+from memory.services.extraction.extract import (
+    extract_due,
+    extract_from_work,
+    read_extraction_work,
+    store_extraction_result,
+)
 from memory.services.facts.store import visible_facts
 from memory.services.memories.links import REPLACES, NewLink, insert_links
 from memory.services.replaced_evidence import PART_OF_TURN, WHOLE_TURN
@@ -251,6 +260,63 @@ def test_conversations_extracted_at_the_same_time_leave_one_residence(user: Owne
     assert len(claims(text__startswith="The user lives in")) == len(towns)
 
 
+def extract_at_once(*, in_order: bool) -> None:
+    """Extract conversations of which none sees what the others state, and store the results one after the other."""
+    extractor = knowledge_extractor()
+    claimed = claim_conversations(
+        EXTRACTION, now=NOW, limit=4, account_id=None, target_of=lambda conversation: conversation.turn_count
+    )
+    works = sorted(map(read_extraction_work, claimed), key=lambda work: work.turns[0].event_time, reverse=not in_order)
+    for work in works:
+        done: Future[list[Extraction]] = Future()
+        done.set_result(extract_from_work(work, extractor))
+        store_extraction_result(work, done, now=NOW)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize(
+    ("first", "later", "kept"),
+    [
+        ("The release is on 4 April.", "The release slips to 19 April.", {"19 April 2026"}),
+        ("The release is on 4 April.", "We postponed the release to 19 April.", {"19 April 2026"}),
+        ("Go live is on 4 April.", "I moved go-live to 19 April.", {"19 April 2026"}),
+        ("My flight to Oslo is on 4 April.", "My flight to Oslo is on 19 April.", {"4 April 2026", "19 April 2026"}),
+    ],
+)
+def test_conversations_that_are_extracted_at_once_see_each_others_dates(
+    user: Owner, first: str, later: str, kept: set[str], *, in_order: bool
+) -> None:
+    for days, text in ((0, first), (10, later)):
+        at = TURN_TIME + timedelta(days=days)
+        say_sentences(user, text, name="", conversation_id=f"day-{days}", at=at)
+
+    extract_at_once(in_order=in_order)
+
+    true = Fact.objects.filter(status=Fact.Status.ACTIVE).exclude(valid_to__lte=TURN_TIME + timedelta(days=11))
+    assert {re.search(r"\d+ April 2026", fact.text)[0] for fact in true} == kept  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "ended"),
+    [
+        ("The release is on 4 April.", "The release is on 19 April.", True),
+        ("The board demo is on 4 April at 10:00.", "The board demo is on 8 April at 10:00.", True),
+        ("Go live is 4 April.", "No, go live is 19 April.", True),
+        ("Go live is Monday the 6th of April.", "I moved go-live to Monday 13 April.", True),
+        ("My dentist appointment is on 4 April.", "My dentist appointment is on 19 April.", False),
+        ("My flight to Oslo is on 4 April.", "My flight to Oslo is on 19 April.", False),
+        ("The release of v2 is on 4 April.", "The release of v3 is on 19 April.", False),
+    ],
+)
+def test_another_date_of_what_takes_place_once_ends_the_former_one(
+    user: Owner, first: str, later: str, *, ended: bool
+) -> None:
+    extract_sentences(user, first, days=0)
+    extract_sentences(user, later, days=10)
+
+    assert Fact.objects.filter(status=Fact.Status.SUPERSEDED).exists() is ended
+
+
 def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> None:
     extract_sentences(user, "I work at Brightwave.", days=0)
     extract_sentences(user, "I start my new job at Acme on 1 June.", days=5)
@@ -259,6 +325,65 @@ def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> No
     former, new = (Fact.objects.get(text=f"The user works at {name}") for name in ("Brightwave", "Acme"))
     assert (former.valid_to, new.valid_from, new.valid_to) == (begins, begins, None)
     assert replaced_turns() == {}
+
+
+JUNE = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def true_on(owner: Owner, at: datetime) -> list[str]:
+    """Return what is believed now to be true then, without plans and events."""
+    rows = Fact.objects.filter(user_id=owner.user_id, retracted_at=None, text__regex=r" (lives in|works at) ")
+    rows = rows.exclude(valid_from__gt=at).exclude(valid_to__lte=at)
+    return sorted(fact.text for fact in rows)
+
+
+@pytest.mark.parametrize(
+    ("later", "homes"),
+    [
+        ("I'm not moving to Berlin after all.", ["The user lives in Ghent"]),
+        ("The move to Berlin is off.", ["The user lives in Ghent"]),
+        ("I've cancelled the move to Berlin, we're staying in Ghent.", ["The user lives in Ghent"]),
+        ("We're staying in Ghent after all.", ["The user lives in Ghent"]),
+        ("I'm moving to Hamburg in June instead.", ["The user lives in Hamburg"]),
+        ("I'm moving to Hamburg in October instead.", ["The user lives in Ghent"]),
+        ("The move is postponed, I'm moving to Berlin in October.", ["The user lives in Ghent"]),
+        ("My sister isn't moving to Berlin after all.", ["The user lives in Berlin"]),
+        ("I'm moving to Hamburg in October.", ["The user lives in Berlin"]),
+    ],
+)
+def test_a_move_that_is_called_off_does_not_come_true(user: Owner, later: str, homes: list[str]) -> None:
+    extract_sentences(user, "I live in Ghent.", days=0)
+    extract_sentences(user, "I'm moving to Berlin in June.", days=5)
+    assert true_on(user, JUNE) == ["The user lives in Berlin"]
+
+    extract_sentences(user, later, days=9)
+
+    assert true_on(user, JUNE) == homes
+    assert true_on(user, JUNE - timedelta(days=1)) == ["The user lives in Ghent"]
+
+
+@pytest.mark.parametrize(
+    ("later", "employer"),
+    [
+        ("I'm not starting at Acme after all.", "The user works at Brightwave"),
+        ("Acme withdrew the offer.", "The user works at Brightwave"),
+        ("I'm not moving to Berlin after all.", "The user works at Acme"),
+    ],
+)
+def test_a_job_that_is_called_off_does_not_come_true(user: Owner, later: str, employer: str) -> None:
+    extract_sentences(user, "I work at Brightwave.", days=0)
+    extract_sentences(user, "I start my new job at Acme on 1 June, and I'm moving to Berlin in June.", days=5)
+    extract_sentences(user, later, days=9)
+
+    assert employer in true_on(user, JUNE)
+
+
+def test_a_move_that_was_put_off_comes_true_later(user: Owner) -> None:
+    extract_sentences(user, "I live in Ghent.", days=0)
+    extract_sentences(user, "I'm moving to Berlin in June.", days=5)
+    extract_sentences(user, "The move is postponed, I'm moving to Berlin in October.", days=9)
+
+    assert true_on(user, datetime(2026, 10, 1, tzinfo=UTC)) == ["The user lives in Berlin"]
 
 
 def test_a_move_with_a_date_ends_the_former_home_and_begins_the_new_one(user: Owner) -> None:
