@@ -139,7 +139,8 @@ class Snippet:
     label: str = ""
     is_recorded: bool = False
     is_fresh: bool = False
-    is_answer: bool = False
+    answer: str = ""
+    """The answer alone, if the text is a question with its answer."""
     is_instruction: bool = False
     is_of_closed_goal: bool = False
     is_repeat: bool = False
@@ -170,7 +171,7 @@ def weigh_snippet(snippet: Snippet, context: SentenceContext) -> float:
         (
             BASE_WEIGHTS[snippet.note],
             RECORDED_WEIGHT if snippet.is_recorded else 0.0,
-            ANSWER_WEIGHTS[snippet.speaker] if snippet.is_answer else 0.0,
+            ANSWER_WEIGHTS[snippet.speaker] if snippet.answer else 0.0,
             INSTRUCTION_WEIGHT * (2 - snippet.recency) if snippet.is_instruction else 0.0,
             min(SPECIFIC_WEIGHT * len(terms), MAX_SPECIFICS_WEIGHT),
             min(NAME_WEIGHT * len(capitalized_names(snippet.text)), MAX_NAMES_WEIGHT),
@@ -219,6 +220,7 @@ def item_from_snippet(snippet: Snippet, context: SentenceContext) -> PacketItem:
         is_recorded=snippet.is_recorded,
         is_distinct=snippet.is_pending,
         speaker=snippet.speaker,
+        answer=snippet.answer,
     )
 
 
@@ -252,7 +254,7 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
     for index, asked, pair in pairs:
         text = f"{pair.asked} {turns[index].role}: {pair.answer}"
         snippet = snippet_of_turn(turns, index, text, pair.note, number=-1)
-        yield replace(snippet, speaker="user" if turns[asked].role == "user" else "", is_answer=True)
+        yield replace(snippet, speaker="user" if turns[asked].role == "user" else "", answer=pair.answer)
     requested = find_last_request(turns)
     for index, turn in enumerate(turns):
         is_answered = any(last > index for role, last in last_by_role.items() if role != turn.role)
@@ -261,14 +263,15 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
         for number, (before, sentence) in enumerate(pairwise(["", *sentences])):
             note = note_kind_by_role(turn.role, sentence)
             is_last_request = (index, sentence) == requested
-            if (index, sentence) in paired or (is_uninformative(sentence, note) and not is_last_request):
+            text = (note and prepend_antecedent(sentence, before)) or sentence
+            judged = text if note in OPEN_NOTES else sentence
+            if (index, sentence) in paired or (is_uninformative(judged, note) and not is_last_request):
                 continue
             if note == NoteKind.QUESTION_OPEN and is_answered:
                 if not is_last_request:
                     continue
-                note = None
+                note, text = None, sentence
             snippet = snippet_of_turn(turns, index, sentence, note, number=number)
-            text = (note and prepend_antecedent(sentence, before)) or sentence
             yield replace(snippet, text=text, is_last_request=is_last_request)
 
 
