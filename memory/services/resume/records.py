@@ -81,7 +81,8 @@ def snippets_of_slots(
         is_reasoning = slot.slot == TurnSlot.Slot.REASONING
         is_of_closed_goal = slot.goal_id is not None and slot.goal_id not in open_goals
         for snippet in snippets_of_reasoning(slot, allowed) if is_reasoning else snippets_of_slot(slot):
-            yield replace(snippet, recency=(index + 1) / len(slots), is_of_closed_goal=is_of_closed_goal)
+            recency = (index + 1) / len(slots)
+            yield replace(snippet, recency=recency, author=slot.agent_id, is_of_closed_goal=is_of_closed_goal)
 
 
 def snippets_of_reasoning(slot: ResumedSlot, allowed: ReasoningTier) -> Iterator[Snippet]:
@@ -211,6 +212,7 @@ def snippets_of_recalled(
                     note=NoteKind.RESULT if note in OPEN_NOTES else note,
                     position=(NOTES, result.event_time, result.index or 0, number),
                     speaker=result.role if result.role in SPEAKER_LABELS else "",
+                    author=result.speaker,
                 )
 
 

@@ -113,6 +113,7 @@ class ResumeMaterial:
     user_facts: Sequence[ResumedMemory]
     query: str
     requested: Collection[UUID] = ()
+    own_agent: str = ""
     bundle: Bundle | None = None
     strategies: Sequence[StrategyHit] = ()
     artifacts: Sequence[ResumedArtifact] = ()
@@ -160,8 +161,7 @@ def read_stored_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> 
     requested = list(dict.fromkeys(request.goal_ids))
     slots = read_resumed_slots(owner, lineage, requested, now=now)
     episodes = read_resumed_episodes(owner, lineage, requested, now=now)
-    goal_ids = [*(slot.goal_id for slot in slots), *(episode.goal_id for episode in episodes)]
-    worked_on = {each for each in goal_ids if each}
+    worked_on = {each for each in [*(row.goal_id for row in slots), *(row.goal_id for row in episodes)] if each}
     goals = read_resumed_goals(owner, requested, worked_on, now=now)
     return ResumeMaterial(
         lineage=lineage,
@@ -174,6 +174,7 @@ def read_stored_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> 
         failed_tools=read_failed_tools(owner, lineage),
         query=request.query,
         requested=requested,
+        own_agent=owner.agent_id,
     )
 
 
@@ -370,6 +371,7 @@ def sentence_context(material: ResumeMaterial) -> SentenceContext:
         query_words=content_words(material.query),
         scores={result.id: result.score for result in results},
         reasons={result.id: tuple(result.reasons) for result in results},
+        own_agent=material.own_agent,
     )
 
 
