@@ -9,7 +9,7 @@ from uuid import UUID
 from memory.extraction.survivors import has_negation
 from memory.extraction.terms import content_words, specific_terms
 from memory.extraction.turn_slots import Point, Rationale
-from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, status_of
+from memory.extraction.work_notes import NoteKind, depends_on_previous, is_instruction, kind_of, status_of
 from memory.extraction.work_stories import LABELS as EPISODE_LABELS
 from memory.kinds import Kind, spec_of
 from memory.models import TurnSlot
@@ -20,6 +20,7 @@ from memory.retrieval.resume import ResumedEpisode, ResumedMemory, ResumedSlot, 
 from memory.services.records.reasoning import redact_slot
 from memory.services.resume.items import EPOCH, GIVEN, NOTES, PacketItem, PacketSection, memory_fields, short_line
 from memory.services.resume.snippets import (
+    MERGED_KINDS,
     NOTE_LABELS,
     OPEN_NOTES,
     SPEAKER_LABELS,
@@ -195,6 +196,7 @@ def snippets_of_recalled(
 ) -> Iterator[Snippet]:
     """Return the snippets of recalled memories that were not read already and that nothing recalled supersedes."""
     allows_rationales = allowed in (ReasoningTier.STRUCTURED_RATIONALE, ReasoningTier.RAW_TRACE)
+    speakers = {*SPEAKER_LABELS, "assistant", *(each.speaker for each in results)} - {""}
     for result in results:
         quote = spec_of(result.kind).resume_quote
         if result.id in read or result.superseded_at or quote == "omitted":
@@ -203,7 +205,10 @@ def snippets_of_recalled(
             yield from snippets_of_recalled_slot(result) if allows_rationales else ()
             continue
         sentences = [result.text] if quote == "whole" else bounded_sentences(result.text)
-        for number, sentence in enumerate(sentences):
+        for number, line in enumerate(sentences):
+            # summaries quote what was said with the speaker before it
+            named, _, said = line.partition(": ") if result.kind in MERGED_KINDS else ("", "", "")
+            sentence = said if said and named in speakers else line
             note = note_kind_by_role(result.role, sentence)
             if note != NoteKind.QUESTION_OPEN and not is_question(sentence) and not is_uninformative(sentence, note):
                 yield Snippet(
@@ -213,6 +218,7 @@ def snippets_of_recalled(
                     position=(NOTES, result.event_time, result.index or 0, number),
                     speaker=result.role if result.role in SPEAKER_LABELS else "",
                     author=result.speaker,
+                    label="" if sentence is line else f"{named}: ",
                 )
 
 
@@ -250,8 +256,17 @@ def last_outcome_items(
     latest = max(recorded, key=lambda each: (each[0].event_time, each[0].number), default=None)
     report = find_last_report(turns)
     if latest is not None and not (report is not None and overrides_record(report, *latest)):
-        return [outcome_item(*latest, latest[0].status)]
+        return [outcome_item(latest[0], prepend_action(*latest, slots), latest[0].status)]
     return [outcome_item(*report)] if report is not None else []
+
+
+def prepend_action(source: ResumedSlot | ResumedEpisode, outcome: str, slots: Sequence[ResumedSlot]) -> str:
+    """Return the outcome, after the action of its record if it does not say itself what it is the outcome of."""
+    if not isinstance(source, ResumedSlot) or not (depends_on_previous(outcome) or is_uninformative(outcome, None)):
+        return outcome
+    actions = (each.text for each in slots if each.record_id == source.record_id and each.slot == TurnSlot.Slot.ACTION)
+    action = next(actions, "")
+    return f"{action} -> {outcome}" if 0 < len(action) <= MAX_OUTCOME_CHARACTERS else outcome
 
 
 def overrides_record(report: Report, record: ResumedSlot | ResumedEpisode, outcome: str) -> bool:

@@ -373,3 +373,20 @@ def test_the_packet_says_which_person_and_which_other_agent_speaks(owner: Owner)
     assert "user ana: We decided to water the roses at six." in own
     assert ") I will order roses" in own
     assert f"assistant {owner.agent_id}: I will order roses" in whole
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [
+        ("Not done yet.", "Swapped the key of the shed. -> Not done yet."),
+        ("It fits.", "Swapped the key of the shed. -> It fits."),
+        ("The new key opens the shed.", "The new key opens the shed."),
+    ],
+)
+def test_an_outcome_that_does_not_say_of_what_stands_after_its_action(owner: Owner, outcome: str, shown: str) -> None:
+    action = Action(text="Swapped the key of the shed.")
+    add_record(owner, slots=Slots(action=action, outcome=Outcome(status="open", text=outcome)))
+
+    [last] = resume_packet(owner).items_in(PacketSection.LAST_OUTCOME)
+
+    assert last.text == shown
