@@ -13,6 +13,7 @@ from memory.extraction.grounding import fold_text, word_stems
 from memory.extraction.orders import gives_orders
 from memory.extraction.tool_calls import describe_steps
 from memory.extraction.wording import is_text
+from memory.extraction.work_notes import is_instruction
 from memory.invisible_characters import drop_invisible
 from memory.providers.sentences import split_sentences
 
@@ -35,6 +36,27 @@ COMMON_STEMS = frozenset(
 )
 """Stems (`word_stems`) of English words that occur in tasks of all kinds."""
 BLANKS = re.compile(r"\s+")
+_GREETING = re.compile(
+    r"(?:(?:(?:good |happy )?(?:morning|afternoon|evening|monday|friday)|well|next|thanks)"
+    r"(?: (?:there|all|team|everyone))?[,!.:–—-]+\s*"
+    r"|(?:hi|hello|hey|ok(?:ay)?|so|now)\b(?: (?:there|all|team|everyone)\b)?[\s,!.:–—-]+)+",
+    re.IGNORECASE,
+)
+_SMALL_TALK = re.compile(
+    r"(?:(?:good|great|bad|sad|big) news\b|(?:sorry|apologies|thanks|thank you|congrat\w*|welcome|cheers)\b"
+    r"|(?:i|we)(?:'m|'ve|'re)? (?:just |only )?(?:spoke|talked|met|called|was|were|had|saw|heard|went|got|came"
+    r"|am|back)\b"
+    r"|(?:did|have) you (?:see|seen|hear|heard|notice)\b|how (?:are|was|is) (?:you|your|it)\b|hope\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that says nothing of a task."""
+_REQUEST = re.compile(
+    r"\b(?:can|could|would|will) you\b|\bplease\b|\blet'?s\b|\b(?:have|take) a look\b"
+    r"|\b(?:we|i|you)(?:'d like| would like| need| want| have)(?: you)? to\b",
+    re.IGNORECASE,
+)
+MIN_TASK_WORDS = 2
+"""Words of a task that asks for nothing: "Receipts!" is a topic."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,19 +117,35 @@ def format_task(texts: Iterable[str]) -> str:
 
 
 def gist_of(text: str) -> str:
-    r"""Return the first sentence with other than common words, on one line of at most MAX_TASK_CHARACTERS.
+    r"""Return the first sentence that asks for something, else the first that may name a task, on one line.
 
-    Empty if there is none, or if the searched part of the text contains injected instructions.
+    It has at most MAX_TASK_CHARACTERS and no greeting. Empty if there is none, or if the searched part of the text
+    contains injected instructions. Small talk is recognized in English.
 
-    >>> gist_of("Hello there!\nPlease water  the roses. They hang their heads.")
+    >>> gist_of("Hello there!\nSorry for the delay. Please water  the roses.")
     'Please water the roses.'
     """
     seen = text[:MAX_READ_TASK_CHARACTERS]
     if gives_orders(seen):
         return ""
-    telling = next((each for each in split_sentences(drop_invisible(seen)) if content_stems(each)), "")
-    gist = shorten_task(BLANKS.sub(" ", telling))
+    telling = [each for each in map(drop_greeting, split_sentences(drop_invisible(seen))) if content_stems(each)]
+    gist = next(filter(is_request, telling), "") or next(filter(may_name_task, telling), "")
     return gist if is_text(gist, MAX_TASK_CHARACTERS) else ""
+
+
+def drop_greeting(sentence: str) -> str:
+    return shorten_task(
+        BLANKS.sub(" ", _GREETING.sub("", sentence, count=1) if _GREETING.match(sentence) else sentence)
+    )
+
+
+def is_request(sentence: str) -> bool:
+    return _REQUEST.search(sentence) is not None or is_instruction(sentence)
+
+
+def may_name_task(sentence: str) -> bool:
+    """Return True unless it is small talk, or names a topic only."""
+    return not _SMALL_TALK.match(sentence) and (len(sentence.split()) >= MIN_TASK_WORDS or not sentence.isascii())
 
 
 def shorten_task(sentence: str) -> str:

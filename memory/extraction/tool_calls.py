@@ -69,7 +69,7 @@ _CHANGING = (
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     r"|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b"
     r"|(?:/tmp|/var/folders|/private/tmp)/[^\s\"'`,;)\]]+"
-    r"|(?<![A-Za-z_])\d[\d.,:/TZ+-]*\d|(?<![A-Za-z_])\d"
+    r"|(?<![A-Za-z_\d])\d[\d.,:/TZ+-]*\d|(?<![A-Za-z_\d])\d"
 )
 _NUMBERS = re.compile(rf"({_CODE})|(?:{_CHANGING})", re.IGNORECASE)
 _PLACEHOLDERS = re.compile(r"…(?:\s*…)+")

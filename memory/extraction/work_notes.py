@@ -11,82 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory.extraction.terms import specific_terms
+from memory.extraction.work_denials import is_cleared, is_denied, is_left_open, is_mended
 from memory.providers.sentences import is_question, split_sentences
-
-MAX_CLAUSE_CHARACTERS = 160
-"""Characters before a word that are searched for a negation."""
-
-_CLAUSE_ENDS = re.compile(
-    r"[;:!?()–—]|[.,](?=\s)|\s-\s|\b(?:but|and|because|since|so|while|although|though|yet\ (?!to\b)(?=\w+\ \w+ed\b))\b",
-    re.IGNORECASE | re.VERBOSE,
-)
-# words that may be between a negation and the word that it negates
-_LIGHT = (
-    "be|been|being|is|are|was|were|have|has|had|having|do|does|did|get|gets|got|will|would|can|could|should|yet|ever|"
-    "even|really|quite|fully|entirely|actually|properly|successfully|completely|all|any|a|an|the|more|other|further|"
-    "new|such|find|found|see|seen|show|shows|showed|report|reported|give|gave|of|them|it|this|that|these|those|to|we|"
-    "i|they|you|think|so|far|with|on|in|for|at|single"
-)
-_DENIED = re.compile(
-    rf"(?:\b(?:not(?!\ (?:only|just|merely)\b)|cannot|never|hardly|without|yet\ to|no|nor|zero|0)|n't)"
-    rf"(?:\ (?:{_LIGHT})\b)*\ *$",
-    re.IGNORECASE,
-)
-_DENYING_SUBJECT = re.compile(
-    r"^\W*(?:(?:so|then|still|well|sadly|unfortunately|today)\s+)*"
-    r"(?:no(?!\ (?:doubt|wonder|problem|idea|matter)\b)|none|neither|nothing|nobody|not\ (?:one|a\ single))\b",
-    re.IGNORECASE,
-)
-_COUNTED_NONE = re.compile(r"\w*\s*[:=]\s*(?:0|none|no|zero)\b(?!\.\d)", re.IGNORECASE)
-_LEFT_OPEN = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|did|do|does)(?:\ not|n't)(?:\ yet)?[.!]?$|\bnot\ yet[.!]?$", re.IGNORECASE
-)
-
-
-def is_denied(sentence: str, match: re.Match[str]) -> bool:
-    """Return True if the matched words are negated in the sentence, as in "was never deployed" or "no errors".
-
-    The check follows the forms of English and looks at one clause. A word is negated by a negation right before it,
-    with only light words such as "be" between them, or by a subject such as "nobody" or "nothing".
-    """
-    if _COUNTED_NONE.match(sentence, match.end()):
-        return True
-    before = clause_before(sentence, match.start())
-    return _DENIED.search(before) is not None or _DENYING_SUBJECT.match(before) is not None
-
-
-def clause_before(sentence: str, end: int) -> str:
-    before = sentence[max(0, end - MAX_CLAUSE_CHARACTERS) : end]
-    ends = [boundary.end() for boundary in _CLAUSE_ENDS.finditer(before)]
-    return before[ends[-1] if ends else 0 :]
-
-
-_MENDS = re.compile(
-    r"(?<!\bthe )(?<!\ba )\b(?:fix(?:ed|es)|resolve[ds]|repair(?:ed|s)|solve[ds]|mended|got rid of)\s+"
-    r"(?:(?:the|an?|this|that|these|those|all|both|my|our|your|its|their|one|two|three|\d+)\s)?"
-    r"(?:(?!(?:the|an?|it|we|i|after|when|yesterday|today)\b)[\w./#-]+\s){0,3}$",
-    re.IGNORECASE,
-)
-_IS_MENDED = re.compile(
-    r"(?: (?!(?:after|when|until|the|an?)\b)[\w./#-]+){0,4}? (?:is|are|was|were|got|has been|have been)"
-    r"(?: (?:now|finally|all|already))* (?:fixed|resolved|repaired|solved|mended|gone)\b",
-    re.IGNORECASE,
-)
-_FAILS = re.compile(r"fails|failed|crash(?:ed|es)|timed out", re.IGNORECASE)
-
-
-def is_mended(sentence: str, match: re.Match[str]) -> bool:
-    """Return True if the matched error is said to be mended, as in "Fixed the type error" or "The crash is fixed"."""
-    mends = _MENDS.search(clause_before(sentence, match.start()))
-    if mends is not None and not _FAILS.fullmatch(match[0]):
-        return _DENIED.search(sentence[: match.start() - len(mends[0])]) is None
-    return _IS_MENDED.match(_CLAUSE_ENDS.split(sentence[match.end() :], maxsplit=1)[0]) is not None
-
-
-def is_left_open(sentence: str) -> bool:
-    """Return True if the sentence ends with something not done yet, as "3 hosts are done, 6 are not."."""
-    return _LEFT_OPEN.search(sentence.rstrip()) is not None
-
 
 MAX_NOTED_CHARACTERS = 20_000
 """Characters of a text that are searched. Of a longer text these are half from the beginning, half from the end."""
@@ -156,7 +82,7 @@ _DECISION = r"""
     | (?:^|[,;:–—-]\s|\b(?:so|and|then)\ )we\ (?:now\ )?(?:use|keep|take|move|switch|stay|book|postpone|choose)\ \w
     | \bthe\ plan\ (?:is|will|now)\b | \b(?:final|plan|choice)\ (?:is|:)
     | \b(?:i'd|i\ would|we'd)\ (?:rather|prefer)\b | \b(?:instead\ of|rather\ than|in\ favou?r\ of|in\ place\ of)\b
-    | \b(?:moved|postponed|rescheduled|slipped|pushed\ back|brought\ forward)\ to\ (?:the\ )?
+    | \b(?:moved|postponed|rescheduled|slipped|pushed\ back|brought\ forward)\ (?:[\w'-]+\ ){0,6}?to\ (?:the\ )?
       (?:\w+day\b|\d{1,2}(?:st|nd|rd|th)?\ (?:of\ )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)
       |(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*\ \d)
     | \bdo\ it\ (?:that|this)\ way\b | \w\ it\ is[.!]?$ | \breplac(?:es|ed|ing)\b
@@ -200,7 +126,9 @@ _ERROR = r"""
     | \black(?:s|ed)?\ (?:the\ )?(?:permissions?|rights?|scopes?)\b
 """
 _NEXT_STEP = r"""
-    \bstill\ (?:open|undecided|unresolved|unanswered|missing|undone)\b | ^open\ (?:ends?|points?|questions?|items?)\b
+    \bstill\ (?:open|undecided|unresolved|unanswered|missing|undone)\b
+    | \b(?:one|ones|rest|question|point|issue|ticket|item|task|blocker|[a-z]+-\d+)s?\ (?:\d+\ )?(?:is|are)\ open\b
+    | ^open\ (?:ends?|points?|questions?|items?)\b
     | \bnext(?:\ (?:step|up|thing)|,|\ is\b|:) | \bto-?do\b | \b(?:still|yet)\ (?:have|has|need|needs|to)\b
     | \b(?:remain(?:s|ing)?|left\ to|outstanding|follow[- ]?up|afterwards)\b | \bremember\ to\b | \bdon'?t\ forget\b
     | \b(?:tomorrow|monday|tuesday|wednesday|thursday|friday|later\ today|this\ afternoon)\b
@@ -217,6 +145,14 @@ _COMPLETION = r"""
     | \bran\b(?=[.!]?$|\ (?:fine|through|clean\w*|ok|green|without|successfully)\b)
     | \bis\ (?:now\ )?(?:live|up|green|ready|in\ place|stable|the\ (?:cause|culprit))\b
     | \b(?:came|comes)\ (?:back|to|in|out)\b
+    | \b(?:went|got|came)\ through\b
+      (?!\ (?:the|an?|all|every|each|your|my|our|his|her|its|their|it|them|this|that|these|those|\w+s)\b)
+    | (?<!\bi\ )(?<!\bwe\ )\bworked\b
+      (?=[.!]?$|,|\ (?:now|again|fine|this\ time|as\ expected|at\ last|perfectly)\b)
+      (?!.{0,40}\b(?:before|until|yesterday|once|last)\b)
+    | \bworks\ (?:now[.!]?$|(?:again|fine|as\ expected|at\ last|perfectly|this\ time)\b)
+    | ^(?:(?:now\ )?(?:it|that|this|everything)\ (?:now\ )?)?works[.!]?$
+    | \b(?:try|attempt|retry|rerun|run|time)\ (?:was|went|is)\ (?:fine|ok(?:ay)?|good|clean|well|green|smooth(?:ly)?)\b
 """
 _FINDING = r"\b(?:measured|found|shows?|showed|took\ \d+|results?|caused\ by|because\ of)\b"
 _RESULT = rf"{_COMPLETION} | {_FINDING}"
@@ -241,6 +177,8 @@ DENIABLE = frozenset(NoteKind) - {NoteKind.CORRECTION, NoteKind.CONSTRAINT}
 """Kinds that a negation cancels. In constraints and corrections a "not" is part of the form."""
 DENIED = frozenset({NoteKind.DECISION, NoteKind.ERROR, NoteKind.NEXT_STEP, NoteKind.RESULT})
 """Kinds whose negation has a meaning of its own (`kind_of_denied`)."""
+OVER = {NoteKind.ERROR: is_mended, NoteKind.BLOCKER: is_cleared}
+"""Checks of a match of a kind for words that say that it is over."""
 _SUPPOSED = re.compile(r"[^.,;:]{0,80}\b(?:should|must|would|might|shall|will|if|unless)\b", re.IGNORECASE)
 """A sentence about what should or may happen reports no outcome."""
 _STILL_OPEN = re.compile(r"\b(?:is|are|be|been|yet|still|isn't|aren't)\b", re.IGNORECASE)
@@ -280,11 +218,21 @@ _OPENERS = re.compile(
     re.IGNORECASE,
 )
 _LEANS = re.compile(
-    r"(?:and |but |so )?(?:it|they|that|this|these|those|she|he)(?:'s|'re|'ll)? "
+    r"(?:and |but |so |now |then |finally |this time,? )?(?:it|they|that|this|these|those|she|he)(?:'s|'re|'ll)? "
+    r"|(?:the )?(?:first|second|third|next|other|last|another|new) (?:ones?|try|attempt|run|time)\b"
     r"|(?:no|not|none|nothing|neither|only|same)\b.{0,30}\b(?:so far|yet|either|again)\b"
     r"|still \w+ing\b|(?:waiting|pending|blocked|failed|finished|passed|works|worked|crashed|stuck)\b",
     re.IGNORECASE,
 )
+_LEAVES = re.compile(
+    r"^(?:(?:sorry|but|and|well|right|i think)[,.!]* )*(?:i |i'?ve |we |we'?ve )?"
+    r"(?:(?:(?:now |really |just )?(?:have|need|got|ought) to|must|gotta|should) "
+    r"(?:run|dash|go|leave|rush|be off|be going|head (?:off|out|home)|log off|sign off)(?: now| soon)?(?:$|[,.!;:–—-])"
+    r"|(?:have|need|got|must|gotta)(?: to)? (?:pick up|fetch|collect|drop off|feed|walk|visit|get home to) "
+    r"(?:my|our|the) (?:son|daughter|kids?|children|wife|husband|partner|mum|mom|mother|dad|father|dog|cat)\b)",
+    re.IGNORECASE,
+)
+"""A sentence with which somebody leaves the conversation, as "Have to run, train."."""
 _SIGN = str.maketrans({"’": "'", "‘": "'"})
 
 
@@ -349,9 +297,12 @@ def kind_of(sentence: str) -> NoteKind | None:
         return kind_of_call(call)
     if is_question(sentence):
         return NoteKind.QUESTION_OPEN
+    if _LEAVES.match(plain):
+        return None
     for kind, form in FORMS:
         found = list(form.finditer(plain))
-        mended = [match for match in found if kind == NoteKind.ERROR and is_mended(plain, match)]
+        is_over = OVER.get(kind)
+        mended = [match for match in found if is_over is not None and is_over(plain, match)]
         if found and (kind not in DENIABLE or not all(match in mended or is_denied(plain, match) for match in found)):
             return NoteKind.NEXT_STEP if kind == NoteKind.RESULT and is_left_open(plain) else kind
         if found and kind in DENIED:

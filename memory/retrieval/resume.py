@@ -124,7 +124,7 @@ WITH of_line AS MATERIALIZED (
 )
 SELECT slots.*, own.id AS record_id, own.number, own.status, own.goal_id, own.event_time AS recorded_at
 FROM chosen JOIN own ON own.id = chosen.id CROSS JOIN LATERAL (
-    SELECT id, kind, conversation_id, channel, event_time,
+    SELECT id, kind, conversation_id, channel, event_time, agent_id,
         CASE WHEN length(text) > 2 * %(read)s::int
             THEN left(text, %(read)s::int) || chr(10) || right(text, %(read)s::int) ELSE text END AS text,
         slot, tier, CASE WHEN slot = 'reasoning' THEN data END AS data
@@ -158,6 +158,7 @@ class ResumedTurn(ResumedMemory):
     index: int
     role: str
     name: str
+    agent_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +173,7 @@ class ResumedSlot(ResumedMemory):
     status: str
     goal_id: UUID | None
     recorded_at: datetime
+    agent_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +232,7 @@ def read_resumed_turns(owner: Owner, lineage: ResumedLineage, *, now: datetime) 
     """Return the last turns of the lineage, in the order in which they were said."""
     rows = Turn.objects.visible_to(owner, Kind.TURN).filter(conversation_id__in=lineage.conversations)
     latest = rows.order_by("-event_time", "-index", "id")
-    bounded = read_bounded_rows(latest, owner, "index", "role", "name", limit=MAX_TURNS, now=now)
+    bounded = read_bounded_rows(latest, owner, "index", "role", "name", "agent_id", limit=MAX_TURNS, now=now)
     found = [ResumedTurn(**row) for row in bounded]
     depth = {conversation: place for place, conversation in enumerate(lineage.conversations)}
     return sorted(found, key=lambda turn: (-depth[turn.conversation_id], turn.index))

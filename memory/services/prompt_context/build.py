@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import chain, zip_longest
 from time import perf_counter
 from typing import Any
+from uuid import UUID
 
 from ledger import store as ledger
 from memory import conf
@@ -50,6 +51,9 @@ MAX_EMPTY_ROUNDS = 20
 MIN_PACKING_SECONDS = 0.2
 """Seconds for choosing among what was recalled, even if the recall took all the time."""
 
+ALL_SUPPRESSED = "all_suppressed"
+"""The `degraded` name of an empty context whose answer the ledger holds already."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContextRequest:
@@ -71,7 +75,8 @@ class PromptContext:
 
     Items that no retriever found (empty `ways`) stand next to one that was found. `recall_request` and `bundle` are
     for `conclude_prompt_context`; `has_question` is False if nothing was recalled. `is_taken` is True if others
-    injected all that was recalled before this call could.
+    injected all that was recalled before this call could, and
+    `is_suppressed` if it is empty since the ledger holds what would answer.
     """
 
     context: str
@@ -82,12 +87,16 @@ class PromptContext:
     bundle: Bundle
     usage: RecallUsage
     is_taken: bool = False
+    is_suppressed: bool = False
     has_question: bool = True
 
     @property
     def abstained(self) -> bool:
-        """Return True if memories were found, but none that is likely enough to help."""
-        return self.bundle.abstained
+        """Return True if memories were found, but none that is likely enough to help.
+
+        Those that the ledger holds count.
+        """
+        return self.bundle.abstained and not self.is_suppressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +135,8 @@ def build_prompt_context(owner: Owner, request: PromptContextRequest, *, now: da
     """Return working memory, episodes and evidence as one message; marks the items in the ledger if requested.
 
     Without a query, a vector and a message of a user, the message is working memory and the keys in the ledger. Takes
-    at most five statements, and as many again if others took all that was recalled. Raises as `recall`.
+    at most five statements, and as many again if others took all that was recalled, or the ledger holds all. Raises as
+    `recall`.
     """
     fields = WorkingMemory(owner).get(request.recall_request.query.conversation_id)
     return build_with_fields(owner, request, fields, now=now)
@@ -155,12 +165,22 @@ def build_with_fields(
         request = replace(request, recall_request=replace(request.recall_request, query=query))
     completed = complete_request(owner, request.recall_request, now=now)
     context = build_from_recall(owner, request, completed, fields, now=now)
-    if not context.is_taken:
-        return replace(context, degraded=sorted({*context.degraded, *summary_degraded(conversation)}))
-    injected = read_injected_ids(owner, completed.query.conversation_id)
-    query = replace(completed.query, without=[*completed.query.without, *injected])
-    context = build_from_recall(owner, request, replace(completed, query=query), fields, now=now)
+    if context.is_taken:
+        injected = read_injected_ids(owner, completed.query.conversation_id)
+        completed = replace(completed, query=replace(completed.query, without=[*completed.query.without, *injected]))
+        context = build_from_recall(owner, request, completed, fields, now=now)
+    if not context.items and has_suppressed_answer(owner, completed, kept_out=query.without, now=now):
+        context = replace(context, degraded=[*context.degraded, ALL_SUPPRESSED], is_suppressed=True)
     return replace(context, degraded=sorted({*context.degraded, *summary_degraded(conversation)}))
+
+
+def has_suppressed_answer(owner: Owner, completed: RecallRequest, *, kept_out: Sequence[UUID], now: datetime) -> bool:
+    """Return True if memories that the ledger holds would answer the question. `kept_out` are left out anyway."""
+    suppressed = set(completed.query.without).difference(kept_out)
+    if not suppressed or deadline_of_request(completed).left_seconds() <= 0:
+        return False
+    found = recall(owner, replace(completed, query=replace(completed.query, without=list(kept_out))), now=now)
+    return any(result.id in suppressed for result in found.results)
 
 
 def build_without_question(

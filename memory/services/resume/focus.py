@@ -2,8 +2,8 @@
 
 Recalled memories and facts of other conversations stay only if they share words with an open goal or with the query.
 Within the lineage, turns and records of other goals that are closed are left out as long as something is left; of their
-turns only standing rules ("always …", "never …") stay. Turns name no goal: they belong to the goals whose words, or
-whose turns' words, they share most.
+turns only standing rules ("always …", "never …") stay. Completed parts of an open goal are no other goals, abandoned
+ones are. Turns name no goal: they belong to the goals whose words, or whose turns' words, they share most.
 """
 
 import re
@@ -17,6 +17,7 @@ from memory.extraction.terms import content_words
 from memory.extraction.work_notes import NoteKind, kind_of
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedEpisode, ResumedGoal, ResumedMemory, ResumedSlot, ResumedTurn
+from memory.services.resume.goals import include_ancestors
 from memory.services.resume.settle import SETTLED_TYPES
 from memory.services.resume.snippets import Snippet, bounded_sentences
 
@@ -42,6 +43,8 @@ class Focus:
     open_goals: Sequence[frozenset[str]]
     closed_words: frozenset[str]
     """Words that only closed goals have which are no part of an open one."""
+    rival_words: frozenset[str]
+    """Words of the open goals that a closed one is no part of: a parent has words of all its parts."""
     closed_ids: frozenset[UUID]
     query_words: frozenset[str]
 
@@ -54,14 +57,19 @@ class Focus:
         cls, goals: Sequence[ResumedGoal], shown: Collection[UUID], conversations: Iterable[str], query: str
     ) -> "Focus":
         """Make the focus of the goals that were read, of which those of `shown` belong to open trees or were named."""
-        open_goals = [content_words(goal.text) for goal in goals if goal.is_open or goal.id in shown]
         closed = [goal for goal in goals if not goal.is_open and goal.id not in shown]
+        closed_ids = frozenset(goal.id for goal in closed)
+        others = [goal for goal in goals if goal.id not in closed_ids]
+        open_goals = [content_words(goal.text) for goal in others]
+        above = include_ancestors(closed_ids, {goal.id: goal for goal in goals})
+        beside = [words for goal, words in zip(others, open_goals, strict=True) if goal.id not in above]
         of_closed = frozenset().union(*(content_words(f"{goal.text} {goal.result}") for goal in closed))
         return cls(
             conversations=frozenset(conversations),
             open_goals=open_goals,
             closed_words=of_closed.difference(*open_goals),
-            closed_ids=frozenset(goal.id for goal in closed),
+            rival_words=frozenset().union(*(beside or open_goals)),
+            closed_ids=closed_ids,
             query_words=content_words(query),
         )
 
@@ -73,8 +81,12 @@ class Focus:
 
     def is_of_closed(self, text: str) -> bool:
         """Return True for a memory about other, closed goals rather than about open ones, if there are any."""
-        words = content_words(text)
-        return bool(self.open_goals) and len(words & self.closed_words) > len(words & self.open_words)
+        return bool(self.open_goals) and self.count_closed_words(content_words(text)) > 0
+
+    def count_closed_words(self, words: frozenset[str]) -> int:
+        """Return how many more words are of closed goals than of open ones."""
+        closed = len(words & self.closed_words)
+        return closed - len(words & (self.rival_words if closed else self.open_words))
 
     def holds(self, text: str, conversation_id: str) -> bool:
         """Return True for a memory of the lineage or about an open goal."""
@@ -157,7 +169,7 @@ def find_closed_turns(turns: Sequence[ResumedTurn], focus: Focus) -> set[UUID]:
     if not focus.closed_words:
         return set()
     words = {turn.id: content_words(turn.text) for turn in turns}
-    balance = {each: len(of & focus.closed_words) - len(of & focus.open_words) for each, of in words.items()}
+    balance = {each: focus.count_closed_words(of) for each, of in words.items()}
     named = [each for each, count in balance.items() if count > 0]
     if not named:
         return set()

@@ -182,6 +182,18 @@ def include_ancestors(goal_ids: Iterable[UUID], known: Mapping[UUID, ResumedGoal
     return included
 
 
+def find_given_up(goals: Sequence[ResumedGoal], requested: Collection[UUID]) -> set[UUID]:
+    """Return the closed goals that were abandoned or are part of one that was, without those requested."""
+    known = {goal.id: goal for goal in goals}
+    return {
+        goal.id
+        for goal in goals
+        if not goal.is_open
+        and goal.id not in requested
+        and any(known[each].status == Goal.Status.ABANDONED for each in include_ancestors([goal.id], known))
+    }
+
+
 def goal_items(placed: Sequence[PlacedGoal], goals: Sequence[ResumedGoal], *, now: datetime) -> Iterator[PacketItem]:
     """Return an item for each goal, with the blockers that are not completed and, if it is closed, its result."""
     known = {goal.id: goal for goal in goals}

@@ -94,12 +94,19 @@ class PacketItem:
     is_recorded: bool = False
     speaker: str = ""
     """The role that says it; empty for the agent."""
+    answer: str = ""
+    """The answer alone, if the text is a question with its answer."""
     source_text: str = field(default="", repr=False)
 
     @property
     def item_key(self) -> str:
         """The key of its memory in the injection ledger; empty if it is no memory."""
         return f"{self.kind.value}:{self.id}" if self.kind else ""
+
+    @property
+    def statement(self) -> str:
+        """The text without the question that it answers."""
+        return self.answer or self.text
 
     @cached_property
     def flags(self) -> list[str]:

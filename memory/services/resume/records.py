@@ -9,7 +9,7 @@ from uuid import UUID
 from memory.extraction.survivors import has_negation
 from memory.extraction.terms import content_words, specific_terms
 from memory.extraction.turn_slots import Point, Rationale
-from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, status_of
+from memory.extraction.work_notes import NoteKind, depends_on_previous, is_instruction, kind_of, status_of
 from memory.extraction.work_stories import LABELS as EPISODE_LABELS
 from memory.kinds import Kind, spec_of
 from memory.models import TurnSlot
@@ -20,6 +20,7 @@ from memory.retrieval.resume import ResumedEpisode, ResumedMemory, ResumedSlot, 
 from memory.services.records.reasoning import redact_slot
 from memory.services.resume.items import EPOCH, GIVEN, NOTES, PacketItem, PacketSection, memory_fields, short_line
 from memory.services.resume.snippets import (
+    MERGED_KINDS,
     NOTE_LABELS,
     OPEN_NOTES,
     SPEAKER_LABELS,
@@ -63,6 +64,14 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """Questions of users, many of which end without a question mark."""
+_RETRIES = re.compile(
+    r"\b(?:re-?try|re-?run|once more|one more time|another (?:try|go)|(?:try|run|do|start|deploy|test|go) "
+    r"(?:(?:it|that|this|them|the \w+) )?again)\b",
+    re.IGNORECASE,
+)
+
+Report = tuple[ResumedTurn, str, str]
+"""A turn that reports an outcome, the report, and its status."""
 
 
 def snippets_of_slots(
@@ -73,7 +82,8 @@ def snippets_of_slots(
         is_reasoning = slot.slot == TurnSlot.Slot.REASONING
         is_of_closed_goal = slot.goal_id is not None and slot.goal_id not in open_goals
         for snippet in snippets_of_reasoning(slot, allowed) if is_reasoning else snippets_of_slot(slot):
-            yield replace(snippet, recency=(index + 1) / len(slots), is_of_closed_goal=is_of_closed_goal)
+            recency = (index + 1) / len(slots)
+            yield replace(snippet, recency=recency, author=slot.agent_id, is_of_closed_goal=is_of_closed_goal)
 
 
 def snippets_of_reasoning(slot: ResumedSlot, allowed: ReasoningTier) -> Iterator[Snippet]:
@@ -186,6 +196,7 @@ def snippets_of_recalled(
 ) -> Iterator[Snippet]:
     """Return the snippets of recalled memories that were not read already and that nothing recalled supersedes."""
     allows_rationales = allowed in (ReasoningTier.STRUCTURED_RATIONALE, ReasoningTier.RAW_TRACE)
+    speakers = {*SPEAKER_LABELS, "assistant", *(each.speaker for each in results)} - {""}
     for result in results:
         quote = spec_of(result.kind).resume_quote
         if result.id in read or result.superseded_at or quote == "omitted":
@@ -194,7 +205,10 @@ def snippets_of_recalled(
             yield from snippets_of_recalled_slot(result) if allows_rationales else ()
             continue
         sentences = [result.text] if quote == "whole" else bounded_sentences(result.text)
-        for number, sentence in enumerate(sentences):
+        for number, line in enumerate(sentences):
+            # summaries quote what was said with the speaker before it
+            named, _, said = line.partition(": ") if result.kind in MERGED_KINDS else ("", "", "")
+            sentence = said if said and named in speakers else line
             note = note_kind_by_role(result.role, sentence)
             if note != NoteKind.QUESTION_OPEN and not is_question(sentence) and not is_uninformative(sentence, note):
                 yield Snippet(
@@ -203,6 +217,8 @@ def snippets_of_recalled(
                     note=NoteKind.RESULT if note in OPEN_NOTES else note,
                     position=(NOTES, result.event_time, result.index or 0, number),
                     speaker=result.role if result.role in SPEAKER_LABELS else "",
+                    author=result.speaker,
+                    label="" if sentence is line else f"{named}: ",
                 )
 
 
@@ -230,8 +246,8 @@ def last_outcome_items(
 ) -> list[PacketItem]:
     """Return the last outcome as one item, or none: of the latest record or episode, else as it was reported last.
 
-    An error reported after the latest record overrides it. A report counts only if its form states a status and the
-    other side did not contradict it afterwards.
+    An error reported after the latest record overrides it, and so does a success of what failed in it. A report counts
+    only if its form states a status and the other side did not contradict it afterwards.
     """
     recorded: list[tuple[ResumedSlot | ResumedEpisode, str]] = [
         *((slot, slot.text) for slot in slots if slot.slot == TurnSlot.Slot.OUTCOME),
@@ -239,16 +255,34 @@ def last_outcome_items(
     ]
     latest = max(recorded, key=lambda each: (each[0].event_time, each[0].number), default=None)
     report = find_last_report(turns)
-    if latest is not None:
-        failed_since = report is not None and report[2] == "failed" and report[0].event_time > latest[0].event_time
-        if not failed_since:
-            return [outcome_item(*latest, latest[0].status)]
+    if latest is not None and not (report is not None and overrides_record(report, *latest)):
+        return [outcome_item(latest[0], prepend_action(*latest, slots), latest[0].status)]
     return [outcome_item(*report)] if report is not None else []
 
 
-def find_last_report(turns: Sequence[ResumedTurn]) -> tuple[ResumedTurn, str, str] | None:
-    """Return the last turn with a report that stands, the report, and its status; None without one."""
+def prepend_action(source: ResumedSlot | ResumedEpisode, outcome: str, slots: Sequence[ResumedSlot]) -> str:
+    """Return the outcome, after the action of its record if it does not say itself what it is the outcome of."""
+    if not isinstance(source, ResumedSlot) or not (depends_on_previous(outcome) or is_uninformative(outcome, None)):
+        return outcome
+    actions = (each.text for each in slots if each.record_id == source.record_id and each.slot == TurnSlot.Slot.ACTION)
+    action = next(actions, "")
+    return f"{action} -> {outcome}" if 0 < len(action) <= MAX_OUTCOME_CHARACTERS else outcome
+
+
+def overrides_record(report: Report, record: ResumedSlot | ResumedEpisode, outcome: str) -> bool:
+    turn, text, status = report
+    if turn.event_time <= record.event_time:
+        return False
+    return status == "failed" or (status == "succeeded" and record.status == "failed" and is_same_topic(text, outcome))
+
+
+def find_last_report(turns: Sequence[ResumedTurn]) -> Report | None:
+    """Return the last turn with a report that stands, the report, and its status; None without one.
+
+    None, too, if the last report is a failure that was tried again since and of which nothing more is known.
+    """
     later: list[tuple[ResumedTurn, str]] = []
+    leaning: Report | None = None
     for turn in reversed([turn for turn in turns[-MAX_REPORTING_TURNS:] if turn.role in REPORTING_ROLES]):
         sentences = bounded_sentences(turn.text)
         for index in reversed(range(len(sentences))):
@@ -256,10 +290,39 @@ def find_last_report(turns: Sequence[ResumedTurn]) -> tuple[ResumedTurn, str, st
             # users' questions and instructions report nothing
             asks = turn.role == "user" and (_ASKS.match(sentences[index]) or is_instruction(sentences[index]))
             status = "" if asks else status_of(sentences[index])
-            if status and report and not any(contradicts_report(each, text, turn, report) for each, text in later):
-                return turn, report, status
+            if not status or any(contradicts_report(each, text, turn, report) for each, text in later):
+                continue
+            if report:
+                return join_reports((turn, report, status), leaning, later)
+            leaning = leaning or (turn, sentences[index], status)
+        if leaning and turn is not leaning[0] and turn.role == "user" and (asked := request_of(sentences)):
+            return leaning[0], f"user: {asked} {leaning[0].role}: {leaning[1]}", leaning[2]
         later += [(turn, sentence) for sentence in sentences]
     return None
+
+
+def request_of(sentences: Sequence[str]) -> str:
+    """Return the last instruction among the sentences that does not only ask to try again; empty without one."""
+    return next((each for each in reversed(sentences) if is_instruction(each) and not _RETRIES.search(each)), "")
+
+
+def join_reports(report: Report, leaning: Report | None, later: Sequence[tuple[ResumedTurn, str]]) -> Report | None:
+    """Return the report, continued by a later one that depends on it ("It worked this time"); None if it is outdated.
+
+    `later` are the sentences said since, the latest first.
+    """
+    turn, text, status = report
+    if leaning is not None and leaning[0].conversation_id == turn.conversation_id:
+        return leaning[0], f"{text} {leaning[1]}", leaning[2]
+    asked = [at for at, (each, said) in enumerate(later) if each.role == "user" and _RETRIES.search(said)]
+    answers = [said for each, said in (later[: asked[0]] if asked else ()) if each.role == "assistant"]
+    was_retried = any(kind_of(said) != NoteKind.NEXT_STEP for said in answers)
+    return None if status == "failed" and was_retried else report
+
+
+def is_same_topic(text: str, other: str) -> bool:
+    shared = len(content_words(text) & content_words(other))
+    return shared >= MIN_SHARED_WORDS or bool(specific_terms(text) & specific_terms(other))
 
 
 def contradicts_report(later: ResumedTurn, text: str, turn: ResumedTurn, report: str) -> bool:
@@ -268,8 +331,7 @@ def contradicts_report(later: ResumedTurn, text: str, turn: ResumedTurn, report:
         return False
     if not (_CONTRADICTS.search(text) or has_negation(text) or status_of(text) == "failed"):
         return False
-    shared = len(content_words(text) & content_words(report))
-    return shared >= MIN_SHARED_WORDS or bool(specific_terms(text) & specific_terms(report))
+    return is_same_topic(text, report)
 
 
 def outcome_item(source: ResumedMemory, text: str, status: str) -> PacketItem:

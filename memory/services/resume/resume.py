@@ -1,7 +1,7 @@
 """The pipeline of a resume (E8): read, make items, drop what was retracted, pack and render."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from time import perf_counter
@@ -38,7 +38,7 @@ from memory.services.recall.recall import RecallRequest, count_memory_reads, emb
 from memory.services.replay.candidates import ReplayRequest
 from memory.services.replay.replay import MAX_REPLAY_TOKENS, MIN_REPLAY_TOKENS, ReplaySlice, replay
 from memory.services.resume.focus import Focus, demote_settled, keep_facts, keep_recalled, keep_rows, keep_turns
-from memory.services.resume.goals import PlacedGoal, choose_goals, goal_items
+from memory.services.resume.goals import PlacedGoal, choose_goals, find_given_up, goal_items
 from memory.services.resume.items import (
     PacketItem,
     PacketSection,
@@ -102,7 +102,7 @@ class ResumeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeMaterial:
-    """Everything that was read for a packet. `query` is the request's, empty if it had none."""
+    """Everything that was read for a packet. `query` and `requested` goals are the request's, empty if it had none."""
 
     lineage: ResumedLineage
     goals: Sequence[ResumedGoal]
@@ -112,6 +112,8 @@ class ResumeMaterial:
     episodes: Sequence[ResumedEpisode]
     user_facts: Sequence[ResumedMemory]
     query: str
+    requested: Collection[UUID] = ()
+    own_agent: str = ""
     bundle: Bundle | None = None
     strategies: Sequence[StrategyHit] = ()
     artifacts: Sequence[ResumedArtifact] = ()
@@ -122,7 +124,7 @@ class ResumeMaterial:
 
     @property
     def focus(self) -> Focus:
-        shown = {each.goal.id for each in self.placed}
+        shown = {each.goal.id for each in self.placed} - find_given_up(self.goals, self.requested)
         return Focus.of(self.goals, shown, self.lineage.conversations, self.query)
 
     @property
@@ -159,8 +161,7 @@ def read_stored_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> 
     requested = list(dict.fromkeys(request.goal_ids))
     slots = read_resumed_slots(owner, lineage, requested, now=now)
     episodes = read_resumed_episodes(owner, lineage, requested, now=now)
-    goal_ids = [*(slot.goal_id for slot in slots), *(episode.goal_id for episode in episodes)]
-    worked_on = {each for each in goal_ids if each}
+    worked_on = {each for each in [*(row.goal_id for row in slots), *(row.goal_id for row in episodes)] if each}
     goals = read_resumed_goals(owner, requested, worked_on, now=now)
     return ResumeMaterial(
         lineage=lineage,
@@ -172,6 +173,8 @@ def read_stored_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> 
         user_facts=read_user_facts(owner, now=now),
         failed_tools=read_failed_tools(owner, lineage),
         query=request.query,
+        requested=requested,
+        own_agent=owner.agent_id,
     )
 
 
@@ -368,6 +371,7 @@ def sentence_context(material: ResumeMaterial) -> SentenceContext:
         query_words=content_words(material.query),
         scores={result.id: result.score for result in results},
         reasons={result.id: tuple(result.reasons) for result in results},
+        own_agent=material.own_agent,
     )
 
 

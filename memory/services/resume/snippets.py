@@ -27,6 +27,7 @@ from memory.extraction.work_notes import (
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedMemory, ResumedTurn
+from memory.services.prompt_context.quoting import PLAIN_NAME, format_label
 from memory.services.resume.given import gives
 from memory.services.resume.items import NOTES, PacketItem, PacketSection, Position, memory_fields, short_line
 from memory.services.resume.settle import settles
@@ -114,7 +115,7 @@ class SentenceContext:
 
     `goal_words` are those of open goals, `closed_words` those that only closed goals have. `repeated` are terms that
     more than one text names. `relevance` is that of recalled memories, from 0 to 1. `query_words` are those of the
-    client's query, empty without one.
+    client's query, empty without one. `own_agent` is the agent that asks.
     """
 
     goal_words: frozenset[str] = frozenset()
@@ -124,6 +125,7 @@ class SentenceContext:
     query_words: frozenset[str] = frozenset()
     scores: Mapping[UUID, float] = field(default_factory=dict)
     reasons: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
+    own_agent: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +138,13 @@ class Snippet:
     position: Position
     recency: float = 0.0
     speaker: str = ""
+    author: str = ""
+    """The name of the speaker, or the agent that said or recorded it; empty if unknown."""
     label: str = ""
     is_recorded: bool = False
     is_fresh: bool = False
-    is_answer: bool = False
+    answer: str = ""
+    """The answer alone, if the text is a question with its answer."""
     is_instruction: bool = False
     is_of_closed_goal: bool = False
     is_repeat: bool = False
@@ -170,7 +175,7 @@ def weigh_snippet(snippet: Snippet, context: SentenceContext) -> float:
         (
             BASE_WEIGHTS[snippet.note],
             RECORDED_WEIGHT if snippet.is_recorded else 0.0,
-            ANSWER_WEIGHTS[snippet.speaker] if snippet.is_answer else 0.0,
+            ANSWER_WEIGHTS[snippet.speaker] if snippet.answer else 0.0,
             INSTRUCTION_WEIGHT * (2 - snippet.recency) if snippet.is_instruction else 0.0,
             min(SPECIFIC_WEIGHT * len(terms), MAX_SPECIFICS_WEIGHT),
             min(NAME_WEIGHT * len(capitalized_names(snippet.text)), MAX_NAMES_WEIGHT),
@@ -208,7 +213,7 @@ def item_from_snippet(snippet: Snippet, context: SentenceContext) -> PacketItem:
         section=section_of_snippet(snippet),
         item_type=snippet.note.value if snippet.note else "said",
         text=short_line(snippet.text),
-        label=SPEAKER_LABELS.get(snippet.speaker, "") + snippet.label,
+        label=speaker_label(snippet, own_agent=context.own_agent) + snippet.label,
         weight=weigh_snippet(snippet, context),
         position=snippet.position,
         **memory_fields(snippet.source),
@@ -219,7 +224,16 @@ def item_from_snippet(snippet: Snippet, context: SentenceContext) -> PacketItem:
         is_recorded=snippet.is_recorded,
         is_distinct=snippet.is_pending,
         speaker=snippet.speaker,
+        answer=snippet.answer,
     )
+
+
+def speaker_label(snippet: Snippet, *, own_agent: str) -> str:
+    """Return who says it, as "user ana: "; nothing for the agent that asks, and for one without a name."""
+    name = format_label(snippet.author, plain=PLAIN_NAME) if snippet.author else ""
+    if not snippet.speaker:
+        return f"assistant {name}: " if name and snippet.author != own_agent else ""
+    return f"user {name}: " if name and snippet.speaker == "user" else SPEAKER_LABELS.get(snippet.speaker, "")
 
 
 def section_of_snippet(snippet: Snippet) -> PacketSection:
@@ -250,9 +264,11 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
     paired = {(index, strip_opener(pair.answer)) for index, _, pair in pairs}
     paired |= {(asked, pair.answered) for _, asked, pair in pairs}
     for index, asked, pair in pairs:
-        text = f"{pair.asked} {turns[index].role}: {pair.answer}"
+        named = format_label(turns[index].name, plain=PLAIN_NAME) if turns[index].name else ""
+        text = f"{pair.asked} {f'{turns[index].role} {named}'.rstrip()}: {pair.answer}"
         snippet = snippet_of_turn(turns, index, text, pair.note, number=-1)
-        yield replace(snippet, speaker="user" if turns[asked].role == "user" else "", is_answer=True)
+        speaker = "user" if turns[asked].role == "user" else ""
+        yield replace(snippet, speaker=speaker, author=author_of_turn(turns[asked]), answer=pair.answer)
     requested = find_last_request(turns)
     for index, turn in enumerate(turns):
         is_answered = any(last > index for role, last in last_by_role.items() if role != turn.role)
@@ -261,14 +277,15 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
         for number, (before, sentence) in enumerate(pairwise(["", *sentences])):
             note = note_kind_by_role(turn.role, sentence)
             is_last_request = (index, sentence) == requested
-            if (index, sentence) in paired or (is_uninformative(sentence, note) and not is_last_request):
+            text = (note and prepend_antecedent(sentence, before)) or sentence
+            judged = text if note in OPEN_NOTES else sentence
+            if (index, sentence) in paired or (is_uninformative(judged, note) and not is_last_request):
                 continue
             if note == NoteKind.QUESTION_OPEN and is_answered:
                 if not is_last_request:
                     continue
-                note = None
+                note, text = None, sentence
             snippet = snippet_of_turn(turns, index, sentence, note, number=number)
-            text = (note and prepend_antecedent(sentence, before)) or sentence
             yield replace(snippet, text=text, is_last_request=is_last_request)
 
 
@@ -312,9 +329,14 @@ def snippet_of_turn(
         position=(NOTES, turn.event_time, turn.index, number),
         recency=(index + 1) / len(turns),
         speaker=turn.role if turn.role != "assistant" else "",
+        author=author_of_turn(turn),
         is_fresh=index >= len(turns) - FRESH_TURNS,
         is_instruction=turn.role == "user" and kind_of(text) != note and note == NoteKind.DECISION,
     )
+
+
+def author_of_turn(turn: ResumedTurn) -> str:
+    return turn.name or (turn.agent_id if turn.role == "assistant" else "")
 
 
 def prepend_antecedent(sentence: str, before: str) -> str:

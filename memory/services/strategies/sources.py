@@ -26,7 +26,7 @@ from memory.services.entities.resolve import holder_of_row, owner_of_row
 
 ACTOR = "job:patterns"
 MAX_OPENING_TURNS = 10
-"""Turns among which the user's first message is looked for."""
+"""Turns whose messages of the user are searched for the task."""
 
 Outcome = Conversation.Outcome
 ConversationKey = tuple[UUID, str]
@@ -114,7 +114,7 @@ def runs_in_conversations(rows: Sequence[Conversation]) -> Iterator[tuple[UUID, 
     goals = {goal.pk: goal for goal in rows_of_goals.only(*columns)}
     openings = read_opening_messages([row for row in rows if trails.get(row.conversation_id)])
     for row in rows:
-        others = (row.title, openings.get(row.pk, ""))
+        others = (row.title, *openings.get(row.pk, ()))
         runs = []
         for goal_id, trail in trails.get(row.conversation_id, {}).items():
             goal = None if goal_id is None else goals.get(goal_id)
@@ -167,8 +167,8 @@ def read_calls_in_order(called: Any) -> Iterator[ToolCall]:
     return map(ToolCall._make, rows.iterator())
 
 
-def read_opening_messages(rows: Sequence[Conversation]) -> dict[UUID, str]:
-    """Return the beginning of the user's first message in each conversation, by primary key.
+def read_opening_messages(rows: Sequence[Conversation]) -> dict[UUID, list[str]]:
+    """Return the beginnings of the user's first messages in each conversation, by primary key.
 
     Only turns of the conversation's holder and channel count. No query for no conversations.
     """
@@ -179,8 +179,11 @@ def read_opening_messages(rows: Sequence[Conversation]) -> dict[UUID, str]:
     # of the holder: the user, or the agent where there is none
     messages = messages.filter(~Q(user_id="") | Q(agent_id=F("log__agent_id")))
     messages = messages.filter(user_id=F("log__user_id"), channel=F("log__channel"))
-    first = messages.order_by("log_id", "index").distinct("log_id")
-    return dict(first.values_list("log_id", Left("text", MAX_READ_TASK_CHARACTERS)))
+    found: dict[UUID, list[str]] = defaultdict(list)
+    said = messages.order_by("log_id", "index").values_list("log_id", Left("text", MAX_READ_TASK_CHARACTERS))
+    for log_id, text in said:
+        found[log_id].append(text)
+    return found
 
 
 def make_runs(

@@ -46,6 +46,7 @@ def test_steps_are_one_sentence() -> None:
         ("404 Not Found", "404 Not Found"),
         ("exit status 1", "exit status 1"),
         ("timeout after 31.5 s", "timeout after … s"),
+        ("x509: bad certificate, sha256 differs, attempt 31", "x509: bad certificate, sha256 differs, attempt …"),
         ("permission denied: /tmp/x9/a.txt", "permission denied: …"),
         ("no such file '/srv/a/b.txt'", "no such file '/srv/a/b.txt'"),
         ("error code 1045 (28000): Access denied", "error code 1045 (…): Access denied"),

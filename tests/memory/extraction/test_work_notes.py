@@ -12,6 +12,7 @@ from memory.extraction.work_notes import (
     is_errand,
     is_instruction,
     kind_of,
+    status_of,
     work_sentences,
 )
 from tests.properties import examples
@@ -69,10 +70,49 @@ from tests.properties import examples
         ('sql({"q": "sum(a) group by 1"}) -> 14,382 must be checked', None),
         ('git({"cmd": "push"}) -> opened', NoteKind.RESULT),
         ('drain({"tank": 2}) !! the valve is stuck', NoteKind.ERROR),
+        ("Blocker 1 is fixed: the valve opens.", NoteKind.RESULT),
+        ("The blocked pipe went through after the cleaning.", NoteKind.RESULT),
+        ("Blocker 2 is not done.", NoteKind.BLOCKER),
+        ("The pump waits for the valve that was fixed.", NoteKind.BLOCKER),
+        ("It depends on whether the first is done.", NoteKind.BLOCKER),
+        ("The second one is open.", NoteKind.NEXT_STEP),
+        ("The shop is open.", None),
+        ("Have to run, train.", None),
+        ("must dash, kids.", None),
+        ("I have to pick up my son, back at three", None),
+        ("I have to run the pump.", NoteKind.CONSTRAINT),
+        ("You must go, she said.", NoteKind.CONSTRAINT),
+        ("I moved the planting to Monday 14 December.", NoteKind.DECISION),
+        ("I moved to the house on Monday.", NoteKind.NEXT_STEP),
     ],
 )
 def test_the_kind_of_a_sentence_is_recognized_by_its_form(sentence: str, kind: NoteKind | None) -> None:
     assert kind_of(sentence) == kind
+
+
+@pytest.mark.parametrize(
+    ("sentence", "status"),
+    [
+        ("The bug in the import is fixed.", "succeeded"),
+        ("The error of the import is fixed and deployed.", "succeeded"),
+        ("The failing test is green again.", "succeeded"),
+        ("The bug that broke the import is fixed.", "succeeded"),
+        ("The failed deploy went through after the restart.", "succeeded"),
+        ("The migration went through.", "succeeded"),
+        ("The broken export works again.", "succeeded"),
+        ("The bug in the import is not fixed.", "failed"),
+        ("The error is in the file that was fixed yesterday.", "failed"),
+        ("The import failed after the bug was fixed.", "failed"),
+        ("The deploy failed in the step that was fixed.", "failed"),
+        ("The error says the disk is gone.", "failed"),
+        ("I went through the logs.", ""),
+        ("The letter went through customs.", ""),
+        ("I know how the pump works.", ""),
+        ("It worked fine before.", ""),
+    ],
+)
+def test_a_sentence_about_an_error_that_is_mended_reports_a_success(sentence: str, status: str) -> None:
+    assert status_of(sentence) == status
 
 
 def test_a_wish_about_manner_is_not_an_instruction() -> None:

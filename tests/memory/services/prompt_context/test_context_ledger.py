@@ -76,6 +76,14 @@ def test_injected_memories_are_replaced_by_other_results(owner: Owner) -> None:
     assert len({key for each in shown for key in each}) == 3 * TALKS
 
 
+def test_a_context_says_that_the_ledger_holds_all_that_would_answer(owner: Owner) -> None:
+    first, again = (build_marked_context(owner, top_k=TALKS) for _ in range(2))
+    foreign = build_marked_context(owner, query="zeppelin", top_k=TALKS)
+
+    assert ["all_suppressed" in each.degraded for each in (first, again, foreign)] == [False, True, False]
+    assert (again.items, again.abstained) == ([], False)
+
+
 def test_injected_memories_are_shown_again_without_suppression(owner: Owner) -> None:
     first = build_marked_context(owner, suppress=False, top_k=3)
 

@@ -73,3 +73,30 @@ def outcome_lines(turns: Sequence[ResumedTurn]) -> list[str]:
 )
 def test_the_last_report_that_was_not_contradicted_is_the_outcome(turns: list[str], outcome: str) -> None:
     assert outcome_lines(make_turns(*turns)) == ([outcome] if outcome else [])
+
+
+FAILED = "Migration 31 failed: lock timeout."
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "outcome"),
+    [
+        ("try again", "It worked this time.", f"succeeded: {FAILED} It worked this time."),
+        ("try again", "Works now.", f"succeeded: {FAILED} Works now."),
+        ("try again", "Second try was fine.", f"succeeded: {FAILED} Second try was fine."),
+        ("try again", "Now it went through at 11:05.", f"succeeded: {FAILED} Now it went through at 11:05."),
+        ("try again", "Migration 31 went through.", "succeeded: Migration 31 went through."),
+        ("restart the cron", "It worked.", "succeeded: user: restart the cron assistant: It worked."),
+        ("try again", "It failed again.", f"failed: {FAILED} It failed again."),
+        ("please run it again", "The table has 400 rows.", ""),
+        ("try again", "I will, at noon.", f"failed: {FAILED}"),
+        ("why?", "The table has 400 rows.", f"failed: {FAILED}"),
+        ("try again", "I went through the logs of the pump.", ""),
+    ],
+)
+def test_a_failure_is_not_the_last_outcome_once_its_repetition_is_reported(
+    asked: str, answer: str, outcome: str
+) -> None:
+    turns = make_turns(f"assistant: {FAILED}", f"user: {asked}", f"assistant: {answer}")
+
+    assert outcome_lines(turns) == ([outcome] if outcome else [])

@@ -5,12 +5,15 @@ from datetime import timedelta
 
 import pytest
 
+from memory.extraction.turn_slots import Action, Point, Rationale, Reasoning, Slots
 from memory.owner import Owner
+from memory.reasoning import ReasoningTier
 from memory.services.embedding.embed import embed_texts
 from memory.services.resume.resume import ResumePacket, ResumeRequest, resume_work
 from memory.services.turns import store_turns
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
+from tests.memory.records import add_record
 from tests.memory.turns import turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -133,3 +136,34 @@ def test_a_decision_that_was_withdrawn_for_a_completed_goal_is_not_in_the_packet
 
     assert "must stay readable" in text
     assert "logical replication" not in text
+
+
+def build_checkouts(owner: Owner, *, status: str) -> ResumePacket:
+    """Return the packet of an open goal of two parts, one of which is closed, with a record and turns of each."""
+    parent = aim(owner, "Payment of bookings.")
+    mollie = aim(owner, "Checkout with Mollie.", parent_id=parent.id)
+    vipps = aim(owner, "Checkout with Vipps.", parent_id=parent.id)
+    of_mollie = [("user", "Let us do payment with Mollie."), ("assistant", "Webhooks go to the server of Mollie.")]
+    of_vipps = [("user", "We decided on Vipps for payment."), ("assistant", "The timeout of Vipps is 20 seconds.")]
+    say_all(owner, "work", of_mollie, day=0)
+    for number, goal in enumerate((mollie, vipps)):
+        rationale = Rationale(decisions=[Point(what=f"Hosted page of {goal.text.split()[-1]}", why="no card data")])
+        reasoning = Reasoning(tier=ReasoningTier.STRUCTURED_RATIONALE, rationale=rationale)
+        slots = Slots(reasoning=reasoning, action=Action(text=f"Built part {number}."))
+        add_record(owner, "work", slots=slots, goal_id=goal.id)
+    finish(owner, mollie, status=status, result="The bank refuses.")
+    say_all(owner, "work", of_vipps, day=1)
+    return resume(owner)
+
+
+def test_the_work_of_an_abandoned_part_of_an_open_goal_is_left_out(owner: Owner) -> None:
+    packet = build_checkouts(owner, status="abandoned")
+
+    of_mollie = [item.text for item in packet.items if "Mollie" in item.text]
+    assert of_mollie == ["Checkout with Mollie."]
+    assert "Hosted page of Vipps" in packet.text
+    assert "20 seconds" in packet.text
+
+
+def test_the_decisions_of_a_completed_part_of_an_open_goal_stay(owner: Owner) -> None:
+    assert "Hosted page of Mollie" in build_checkouts(owner, status="completed").text

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
+from memory.models import Kind
+from memory.reasoning import ReasoningTier
 from memory.services.resume.items import EPOCH, NOTES, PacketItem, PacketSection
 from memory.services.resume.pack import covers_item, keep_heaviest, render_packet
+from memory.services.resume.records import snippets_of_recalled
+from memory.services.resume.snippets import SentenceContext, item_from_snippet, snippets_of_turns
 from memory.tokens import estimate_tokens
+from tests.memory.candidates import found
+from tests.memory.services.resume.test_last_outcome import make_turns
 
 
 def make_item(text: str, *, item_type: str = "decision", at: int = 0, weight: float = 1.0, **others: Any) -> PacketItem:
@@ -129,3 +135,16 @@ def test_doubles_are_not_counted_as_left_out() -> None:
 
     assert len(rendered.items) == 1
     assert rendered.left_out == [long]
+
+
+def test_a_sentence_is_not_shown_again_as_quoted_in_a_summary() -> None:
+    said = "We decided to water the roses at six."
+    turns = [replace(each, name="ana") for each in make_turns(f"user: {said}")]
+    summary = found(2, f"ana: {said}\nshed: the key hangs in the old shed", kind=Kind.EPISODE)
+    names = found(3, "the roses", speaker="ana", role="user")
+    snippets = [*snippets_of_turns(turns), *snippets_of_recalled([summary, names], set(), ReasoningTier.NONE)]
+
+    rendered = render_packet([item_from_snippet(each, SentenceContext()) for each in snippets], 500, count=len)
+
+    assert rendered.text.count(said) == 1
+    assert "shed: the key hangs in the old shed" in [item.text for item in rendered.items]

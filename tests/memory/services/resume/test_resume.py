@@ -1,5 +1,6 @@
 """Tests for the packet that resumes work: its sections, whom it is visible to, its limits and its statements."""
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import NotFound, Unprocessable
+from memory.extraction.messages import ChatMessage
 from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reasoning, Slots
 from memory.models import Kind, Memory
 from memory.owner import Owner
@@ -30,6 +32,7 @@ from memory.services.resume.resume import (
     resume_work,
 )
 from memory.services.resume.snippets import Snippet, mark_repeats
+from memory.services.turns import TurnDraft
 from memory.tokens import estimate_tokens
 from tests.memory.audits import written_reads
 from tests.memory.episodes import NOTHING, NOW
@@ -357,3 +360,33 @@ def test_snippets_that_differ_in_a_number_are_repeats_but_for_the_latest() -> No
     }
 
     assert repeats == {f"Wall {number} of the house is painted." for number in range(3)}
+
+
+def test_the_packet_says_which_person_and_which_other_agent_speaks(owner: Owner) -> None:
+    aim(owner)
+    decided = ChatMessage(role="user", text="We decided to water the roses at six.", name="ana")
+    say(owner, TurnDraft(message=decided), turn("I will order roses for the bed on Friday.", role="assistant"))
+
+    own = resume_packet(owner).text
+    whole = resume_packet(replace(owner, agent_id="", user_id="")).text
+
+    assert "user ana: We decided to water the roses at six." in own
+    assert ") I will order roses" in own
+    assert f"assistant {owner.agent_id}: I will order roses" in whole
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [
+        ("Not done yet.", "Swapped the key of the shed. -> Not done yet."),
+        ("It fits.", "Swapped the key of the shed. -> It fits."),
+        ("The new key opens the shed.", "The new key opens the shed."),
+    ],
+)
+def test_an_outcome_that_does_not_say_of_what_stands_after_its_action(owner: Owner, outcome: str, shown: str) -> None:
+    action = Action(text="Swapped the key of the shed.")
+    add_record(owner, slots=Slots(action=action, outcome=Outcome(status="open", text=outcome)))
+
+    [last] = resume_packet(owner).items_in(PacketSection.LAST_OUTCOME)
+
+    assert last.text == shown

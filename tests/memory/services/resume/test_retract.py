@@ -174,6 +174,23 @@ def test_a_second_thought_takes_back_only_the_choice_that_it_can_mean() -> None:
         ("Waiting for the review by Petra.", "Petra approved it.", False),
         ("Waiting for the review by Petra.", "Petra approved the budget.", True),
         ("Waiting for the review by Petra.", "Anna approved it.", True),
+        (
+            "I am waiting for the answer of Vipps to ticket 55.",
+            "vipps answered: it is signed with the other key",
+            False,
+        ),
+        ("I am waiting for the answer of Vipps to ticket 55.", "vipps answered: it is not signed", False),
+        ("I am waiting for the answer of Vipps to ticket 55.", "The bank answered: it is signed.", True),
+        ("I am waiting for the approval of Petra.", "Petra answered: not before Monday.", True),
+        ("Blocked: Vipps has not answered the ticket.", "vipps answered.", False),
+        ("Blocked: Vipps has not answered the ticket.", "the bank answered.", True),
+        ("Blocked: the relay refuses the host.", "the relay accepts the host now", False),
+        ("Blocked: the relay refuses the host.", "the relay accepts the printer now", True),
+        ("Blocked: the relay refuses the host.", "the relay does not accept the host now", True),
+        ("Blocked by the missing whitelist entry of the relay.", "relay is whitelisted now", False),
+        ("I am waiting for the vault secret.", "I put the secret into the vault", False),
+        ("I am waiting for the vault secret.", "I put the report into the vault", True),
+        ("We agreed to use the relay for the host.", "The relay accepts the host now.", True),
         ("We must not touch the orders table until the audit is over.", "The audit is over since this morning.", False),
         ("We must not touch the orders table until the audit is over.", "The audit is not over since today.", True),
         ("We must not touch the orders table until the audit is over.", "The audit of the shop is over.", True),
@@ -181,3 +198,29 @@ def test_a_second_thought_takes_back_only_the_choice_that_it_can_mean() -> None:
 )
 def test_an_open_end_is_dropped_once_there_is_what_it_waits_for(waits: str, later: str, *, is_kept: bool) -> None:
     assert (waits in texts_kept_of(f"assistant: {waits}", f"user: {later}")) is is_kept
+
+
+def test_an_open_end_that_answers_a_question_is_dropped_once_there_is_what_it_waits_for() -> None:
+    asked = ("user: how far are the callbacks?", "assistant: I need the client secret.")
+
+    other = texts_kept_of(*asked, "user: I have the database password.")
+    given = texts_kept_of(*asked, "user: I have the client secret.")
+
+    assert [any("I need the client secret" in each for each in kept) for kept in (other, given)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "is_kept"),
+    [
+        ("go live is Monday the 7th of December.", "I moved go-live to Monday 14 December.", False),
+        (
+            "We release the booking site on Monday 7 December.",
+            "I moved the release of the booking site to Monday 14 December.",
+            False,
+        ),
+        ("go live is Monday the 7th of December.", "I moved the board demo to Monday 14 December.", True),
+        ("go live is Monday the 7th of December.", "I moved my desk to room 14.", True),
+    ],
+)
+def test_a_date_is_dropped_once_it_was_moved(said: str, later: str, *, is_kept: bool) -> None:
+    assert (said in texts_kept_of(f"user: {said}", f"user: {later}")) is is_kept
