@@ -8,13 +8,15 @@ facts ("The user moved to Lisbon") and of what users say themselves ("I moved to
 import re
 from typing import NamedTuple
 
-from memory.extraction.rules.words import ANIMAL_RELATIONS, RELATIVES
-
 _WHO = (
     r"\b(?:i|we|(?:the )?user)(?:['’](?:ve|m|re|d|s))?(?: (?:have|has|am|is|are|just|now|also|recently|really|still))* "
 )
 _OWN = r"\b(?:my|our|user['’]s) (?:\w+ )?"
-_ANIMALS, _FAMILY = "|".join(sorted(ANIMAL_RELATIONS)), "|".join(sorted(RELATIVES))
+_ANIMALS = "dog|cat|puppy|kitten|horse|pony|parrot|bird|rabbit|bunny|hamster|fish|turtle|tortoise|pet"
+_FAMILY = (
+    "wife|husband|mother|mum|mom|father|dad|parents?|brothers?|sisters?|siblings?|sons?|daughters?|kids?|child|children"
+    "|baby|twins|grand(?:mother|father|parents|son|daughter|children|ma|pa)|uncle|aunt|cousins?|nephews?|nieces?"
+)
 _PARTNERS = "wife|husband|partner|girlfriend|boyfriend|fiancée?|spouse"
 _CHILDREN = "children|kids|siblings|brothers?|sisters?|sons?|daughters?"
 _HAVE = r"do (?:i|we) (?:still )?have "

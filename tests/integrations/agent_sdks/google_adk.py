@@ -57,7 +57,9 @@ async def keep_users_apart() -> None:
     async with AsyncClient() as client:
         service = AgentMemoryService(client)
         names = {"app_name": "travel", "user_id": "org/42"}
-        await service.add_events_to_memory(**names, session_id="s1", events=[say("user", "My PIN is 4711.")])
+        await service.add_events_to_memory(
+            app_name="travel", user_id="org/42", session_id="s1", events=[say("user", "My PIN is 4711.")]
+        )
         [found] = (await service.search_memory(**names, query="What is the PIN?")).memories
         try:
             await service.delete_memory(app_name="travel", user_id="org", memory_id=found.id)

@@ -74,8 +74,8 @@ def test_samples_are_drawn_and_shown_as_text(staff: Client, url: str) -> None:
 
 def test_tiers_show_their_latest_samples(staff: Client, url: str) -> None:
     sample("memory_tier_items", 12, "working", minutes_ago=45)
-    for minutes, rows in ((25, 9_000), (5, 2_000)):
-        sample("memory_tier_items", rows, "long_term", minutes_ago=minutes)
+    for minutes, count in ((25, 9_000), (5, 2_000)):
+        sample("memory_tier_items", count, "long_term", minutes_ago=minutes)
 
     page = shown(staff.get(url))
 
