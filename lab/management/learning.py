@@ -1,4 +1,4 @@
-"""What the `learn_*` commands share: the files to learn from, the report, and the file of weights."""
+"""Shared parts of the `learn_*` commands: the files to learn from, the report, and the file of weights."""
 
 import json
 from abc import abstractmethod

@@ -85,7 +85,7 @@ def _names_something(words: Sequence[str]) -> bool:
     )
 
 
-def tell_different_attributes(older: StatementWords, newer: StatementWords) -> bool:
+def give_different_attributes(older: StatementWords, newer: StatementWords) -> bool:
     """Return True if both say another kind of thing of one subject: a place and a date, a language and a port.
 
     They begin alike, what follows has no word in common, and gives values of different kinds. Or both say when or where

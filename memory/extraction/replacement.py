@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.extraction.forget_requests import without_requests
-from memory.extraction.parallel_statements import are_parallel, are_qualified_otherwise, tell_different_attributes
+from memory.extraction.parallel_statements import are_parallel, are_qualified_otherwise, give_different_attributes
 from memory.extraction.statement_words import part_about, read_words, says_of_others
 
 MAX_COMPARED_CHARACTERS = 2_000
@@ -183,7 +183,7 @@ def replacement_probability(pair: Pair) -> float:
         return 0.0
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
     older, newer = read_words(pair.older.text), read_words(pair.newer.text)
-    if are_parallel(older, newer) or tell_different_attributes(older, newer):
+    if are_parallel(older, newer) or give_different_attributes(older, newer):
         # not even a weak link, which would put one thing before the other that the question names
         return 0.0
     if pair.newer.is_by_assistant and not part_about(older, newer).has_change:

@@ -23,14 +23,14 @@ _HAVE = r"do (?:i|we) (?:still )?have "
 
 
 class _Topic(NamedTuple):
-    """What a question asks of its speaker, and what the statements speak of that answer it."""
+    """A pattern of questions, and the pattern of the statements that answer them."""
 
     asked: re.Pattern[str]
-    told: re.Pattern[str]
+    answers: re.Pattern[str]
 
 
-def _topic(asked: str, told: str) -> _Topic:
-    return _Topic(re.compile(asked, re.IGNORECASE), re.compile(told, re.IGNORECASE))
+def _topic(asked: str, answers: str) -> _Topic:
+    return _Topic(re.compile(asked, re.IGNORECASE), re.compile(answers, re.IGNORECASE))
 
 
 _TOPICS = (
@@ -83,4 +83,4 @@ _TOPICS = (
 
 def asks_about_asker(question: str) -> list[re.Pattern[str]]:
     """Return what answers speak of, if the question asks for something common about its speaker; else nothing."""
-    return [topic.told for topic in _TOPICS if topic.asked.search(question)]
+    return [topic.answers for topic in _TOPICS if topic.asked.search(question)]

@@ -41,7 +41,7 @@ UNANSWERED = [
 
 
 def answers(question: str, statement: str) -> bool:
-    return any(told.search(statement) for told in asks_about_asker(question))
+    return any(answer.search(statement) for answer in asks_about_asker(question))
 
 
 @pytest.mark.parametrize(("question", "statement"), ANSWERED)
