@@ -185,6 +185,30 @@ def test_the_asynchronous_tool_answers_the_same(
     assert found == [answer(sdk_tool, each) for each in STORY]
 
 
+def test_the_tools_go_on_after_their_context_was_deleted(client: Client, url: str, api_key: str) -> None:
+    create = {"command": "create", "path": "/memories/a", "file_text": "x"}
+
+    def delete() -> None:
+        [context] = client.list_contexts(name="claude-memory:ana")
+        client.delete_context(context.id)
+
+    async def use_asynchronous() -> list[str]:
+        async with AsyncClient(url, api_key, agent_id="assistant", user_id="ana") as other:
+            tool = AsyncMemoryTool(other)
+            first = str(await tool.call(create))
+            await asyncio.to_thread(delete)
+            return [first, str(await tool.call(create))]
+
+    tool = MemoryTool(client)
+    answers = [tool.call(create)]
+    delete()
+    answers.append(tool.call(create))
+    delete()
+    answers += asyncio.run(use_asynchronous())
+
+    assert answers == ["File created successfully at: /memories/a"] * 4
+
+
 @pytest.mark.slow
 def test_a_full_tree_is_read_and_emptied_but_not_extended(client: Client) -> None:
     context = client.create_context(name="full")

@@ -1,5 +1,7 @@
 """The LangGraph store on the service, beyond what langgraph's own tests ask for."""
 
+from typing import Any
+
 from agent_memory_client import Client
 from agent_memory_integrations.langgraph import AgentMemoryStore
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
@@ -36,3 +38,22 @@ def test_items_are_not_of_the_user_that_the_client_names(client: Client, url: st
         [context] = account.list_contexts(name="langgraph")
         [entry] = account.list_context_entries(context.id)
     assert entry.user_id == ""
+
+
+def test_a_store_goes_on_after_its_context_was_deleted(client: Client) -> None:
+    store = AgentMemoryStore(client)
+    uses: list[Any] = [
+        lambda: store.get(("users", "ana"), "seat"),
+        lambda: store.search(("users",)),
+        lambda: store.put(("users", "ana"), "food", {"text": "Ana eats no meat."}),
+    ]
+
+    found = []
+    for use in uses:
+        store.put(("users", "ana"), "seat", {"text": "Ana wants a window seat."})
+        [context] = client.list_contexts(name="langgraph")
+        client.delete_context(context.id)
+        found.append(use())
+
+    assert found == [None, [], None]
+    assert [item.key for item in store.search(("users",))] == ["food"]

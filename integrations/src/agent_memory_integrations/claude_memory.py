@@ -61,19 +61,18 @@ class MemoryTool(BetaAbstractMemoryTool):
             self._store(tree)
 
     def _load(self) -> FileTree:
-        context_id, pages, items = self._context.find_id(), list_pages(), []
-        while context_id and (search := pages.next_search()):
-            items += pages.read_items(self.client.query_items(context_id, searches=[search]).to_dict())
+        pages, items = list_pages(), []
+        while (search := pages.next_search()) and (found := self._context.query(searches=[search])):
+            items += pages.read_items(found)
         return make_tree(items)
 
     def _store(self, tree: FileTree) -> None:
         if not (changes := find_changes(tree)):
             return
-        context_id = self._context.ensure_id()
         try:
-            self.client.write_items(context_id, **changes)
+            self._context.write(**changes)
         except BadRequestError as err:
-            self.client.write_items(context_id, **without_versions(changes, err))
+            self._context.write(**without_versions(changes, err))
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -86,13 +85,13 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def clear_all_memory(self) -> str:
         """Delete all files and directories."""
-        await change_tree(self.client, self._context, clear)
+        await change_tree(self._context, clear)
         return "All memory cleared"
 
     async def _run(self, command: Command) -> str:
         """Run one of the six commands, which says by its type which it is."""
         try:
-            return await change_tree(self.client, self._context, lambda tree: run_command(tree, command))
+            return await change_tree(self._context, lambda tree: run_command(tree, command))
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
 

@@ -1,6 +1,12 @@
-"""The persistent context that an integration keeps its data in, found by its name."""
+"""The persistent context that an integration keeps its data in, found by its name.
 
-from agent_memory_client import AsyncClient, Client, ConflictError
+Its id is kept. After somebody has deleted the context, the next call finds none, or makes a new one.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agent_memory_client import AsyncClient, Client, ConflictError, NotFoundError
 
 
 class NamedContext:
@@ -31,6 +37,26 @@ class NamedContext:
                     raise
         return self._id
 
+    def query(self, **asked: Any) -> dict[str, Any] | None:
+        """Return what `query_items` answers, or None if there is no context."""
+        answer = self._call(self.find_id, lambda found: self.client.query_items(found, **asked))
+        return None if answer is None else dict(answer.to_dict())
+
+    def write(self, **changes: Any) -> None:
+        """Call `write_items`, on a new context if there is none."""
+        self._call(self.ensure_id, lambda found: self.client.write_items(found, **changes))
+
+    def _call(self, find: Callable[[], str], send: Callable[[str], Any]) -> Any:
+        was_known, found = bool(self._id), find()
+        try:
+            return send(found) if found else None
+        except NotFoundError:
+            if not was_known:
+                raise
+        # it was deleted since
+        self._id = ""
+        return self._call(find, send)
+
 
 class AsyncNamedContext:
     """`NamedContext` for an asynchronous client."""
@@ -60,3 +86,27 @@ class AsyncNamedContext:
                 if not await self.find_id():
                     raise
         return self._id
+
+    def drop_id(self) -> None:
+        """Look for the context anew next time."""
+        self._id = ""
+
+    async def query(self, **asked: Any) -> dict[str, Any] | None:
+        """Return what `query_items` answers, or None if there is no context."""
+        answer = await self._call(self.find_id, lambda found: self.client.query_items(found, **asked))
+        return None if answer is None else dict(answer.to_dict())
+
+    async def write(self, **changes: Any) -> Any:
+        """Call `write_items`, on a new context if there is none, and return its answer."""
+        return await self._call(self.ensure_id, lambda found: self.client.write_items(found, **changes))
+
+    async def _call(self, find: Callable[[], Awaitable[str]], send: Callable[[str], Awaitable[Any]]) -> Any:
+        was_known, found = bool(self._id), await find()
+        try:
+            return await send(found) if found else None
+        except NotFoundError:
+            if not was_known:
+                raise
+        # it was deleted since
+        self._id = ""
+        return await self._call(find, send)

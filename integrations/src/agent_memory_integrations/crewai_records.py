@@ -40,13 +40,13 @@ class RecordItems:
         for width, items in by_width.items():
             model: dict[str, Any] = {"embedding_model": self._name_model(width)} if width else {}
             for start in range(0, len(items), MAX_ITEMS):
-                self.client.write_items(self._context.ensure_id(), items=items[start : start + MAX_ITEMS], **model)
+                self._context.write(items=items[start : start + MAX_ITEMS], **model)
 
     def remove(self, records: Sequence[MemoryRecord]) -> None:
         """Delete records."""
         for start in range(0, len(records), MAX_ITEMS):
             paths = [item_path(record) for record in records[start : start + MAX_ITEMS]]
-            self.client.write_items(self._context.ensure_id(), deleted=paths)
+            self._context.write(deleted=paths)
 
     def read_all(self, scope: str | None) -> list[MemoryRecord]:
         """Return all records of a scope and of those below."""
@@ -56,10 +56,8 @@ class RecordItems:
         """Yield records of a scope and of those below, with their scores if the question has a vector."""
         vector = question.get("query_embedding")
         model: dict[str, Any] = {"embedding_model": self._name_model(len(vector))} if vector else {}
-        context_id = self._context.find_id()
         pages = ItemPages({"namespace_prefix": scope_labels(scope or "/"), **question})
-        while context_id and (asked := pages.next_search()):
-            found = self.client.query_items(context_id, searches=[asked], **model).to_dict()
+        while (asked := pages.next_search()) and (found := self._context.query(searches=[asked], **model)):
             for item in pages.read_items(found):
                 yield make_record(item["value"]), item["score"]
 

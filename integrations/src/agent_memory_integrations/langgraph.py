@@ -94,18 +94,16 @@ class AgentMemoryStore(BaseStore):
         gets = [op for op in ops if isinstance(op, GetOp) and may_exist(op)]
         searches = [op for op in ops if isinstance(op, SearchOp)]
         lists = [op for op in ops if isinstance(op, ListNamespacesOp)]
-        context_id = self._context.find_id()
-        if not context_id:
-            return [None if isinstance(op, GetOp) else [] for op in ops]
-        found = self.client.query_items(
-            context_id,
+        found = self._context.query(
             reads=[{"namespace": op.namespace, "key": op.key, "refresh_ttl": op.refresh_ttl} for op in gets],
             searches=self._make_searches(searches),
             namespaces=[make_namespace_question(op) for op in lists],
             **({"embedding_model": self._model} if self._model else {}),
-        ).to_dict()
+        )
+        if found is None:
+            return [None if isinstance(op, GetOp) else [] for op in ops]
         if is_cut(found):
-            return self._read_parts(context_id, ops)
+            return self._read_parts(ops)
         answers: dict[type, Iterator[Any]] = {
             GetOp: iter(found["reads"]),
             SearchOp: iter(found["searches"]),
@@ -116,7 +114,7 @@ class AgentMemoryStore(BaseStore):
             for op in ops
         ]
 
-    def _read_parts(self, context_id: str, ops: Sequence[Op]) -> list[Result]:
+    def _read_parts(self, ops: Sequence[Op]) -> list[Result]:
         """Read what one answer has no room for: half of the operations at a time, and one search in pages."""
         if len(ops) > 1:
             half = len(ops) // 2
@@ -127,8 +125,8 @@ class AgentMemoryStore(BaseStore):
         [search] = self._make_searches([op])
         pages, items = ItemPages(search, wanted=op.limit), []
         model: dict[str, Any] = {"embedding_model": self._model} if self._model else {}
-        while asked := pages.next_search():
-            items += pages.read_items(self.client.query_items(context_id, searches=[asked], **model).to_dict())
+        while (asked := pages.next_search()) and (found := self._context.query(searches=[asked], **model)):
+            items += pages.read_items(found)
         return [make_result(op, {"items": items})]
 
     def _make_searches(self, ops: Sequence[SearchOp]) -> list[dict[str, Any]]:
@@ -155,7 +153,7 @@ class AgentMemoryStore(BaseStore):
                 item["embeddings"] = [next(vectors) for _ in item["texts"]]
         model = {"embedding_model": self._model} if self._model else {}
         # items are of the agent, whatever user the client names: a graph keeps those of several users
-        self.client.write_items(self._context.ensure_id(), items=items, deleted=gone, user_id=None, **model)
+        self._context.write(items=items, deleted=gone, user_id=None, **model)
 
     def _make_item(self, op: PutOp, value: Mapping[str, Any]) -> dict[str, Any]:
         texts = [] if self.index_config is False else self._list_texts(value, op.index)

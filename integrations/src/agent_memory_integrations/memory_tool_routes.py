@@ -69,7 +69,7 @@ def make_memory_tool_application(callers: Callers) -> Starlette:
             client = callers.open(token, agent_id=agent_id, user_id=asked.get("user_id") or key.user_id)
             context = AsyncNamedContext(client, asked.get("context") or name_context(client.settings.user_id))
             command = read_command(await read_body(request))
-            content = await change_tree(client, context, lambda tree: run_command(tree, command))
+            content = await change_tree(context, lambda tree: run_command(tree, command))
             return JSONResponse({"content": content, "is_error": False})
         except MemoryCommandError as err:
             return JSONResponse({"content": str(err), "is_error": True})

@@ -101,38 +101,37 @@ def path_of(item: dict[str, Any]) -> str:
     return f"{ROOT}/{item['key']}"
 
 
-async def change_tree(client: AsyncClient, context: AsyncNamedContext, change: Callable[[FileTree], T]) -> T:
+async def change_tree(context: AsyncNamedContext, change: Callable[[FileTree], T]) -> T:
     """Change the tree that a context keeps, again where others were faster, and return what `change` returns."""
 
     async def attempt() -> T:
-        tree = await load_tree(client, context)
+        tree = await load_tree(context)
         try:
             return change(tree)
         finally:
             # a command that fails may have made directories
-            await store_changes(client, context, tree)
+            await store_changes(context, tree)
 
     async with async_lock_of(context):
         return await async_retry(attempt)
 
 
-async def load_tree(client: AsyncClient, context: AsyncNamedContext) -> FileTree:
+async def load_tree(context: AsyncNamedContext) -> FileTree:
     """Return the tree that a context keeps, an empty one if there is no context yet."""
-    context_id, pages, items = await context.find_id(), list_pages(), []
-    while context_id and (search := pages.next_search()):
-        items += pages.read_items((await client.query_items(context_id, searches=[search])).to_dict())
+    pages, items = list_pages(), []
+    while (search := pages.next_search()) and (found := await context.query(searches=[search])):
+        items += pages.read_items(found)
     return make_tree(items)
 
 
-async def store_changes(client: AsyncClient, context: AsyncNamedContext, tree: FileTree) -> None:
+async def store_changes(context: AsyncNamedContext, tree: FileTree) -> None:
     """Store what a command changed in a tree, if anything."""
     if not (changes := find_changes(tree)):
         return
-    context_id = await context.ensure_id()
     try:
-        await client.write_items(context_id, **changes)
+        await context.write(**changes)
     except BadRequestError as err:
-        await client.write_items(context_id, **without_versions(changes, err))
+        await context.write(**without_versions(changes, err))
 
 
 def find_changes(tree: FileTree) -> dict[str, Any]:

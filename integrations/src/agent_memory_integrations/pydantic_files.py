@@ -32,8 +32,12 @@ class FileEntries:
             raise ValueError(f"invalid memory path: {path!r}")
         if not (context_id := await self._context.find_id()):
             return None
-        async for entry in self.client.list_context_entries(context_id, key=f"{FILES}/{path}"):
-            return await self.client.get_entry(entry.id)
+        try:
+            async for entry in self.client.list_context_entries(context_id, key=f"{FILES}/{path}"):
+                return await self.client.get_entry(entry.id)
+        except NotFoundError:
+            # the entry or the context was deleted meanwhile
+            self._context.drop_id()
         return None
 
     async def find_version(self, path: str, expected_version: str | None) -> EntryAnswer | None:
@@ -47,8 +51,7 @@ class FileEntries:
         """Store a new file, and return its version. Raises MemoryConflictError if there is one by now."""
         item = {"namespace": [FILES], "key": path, "value": value, "texts": [value["text"].strip() or path]}
         try:
-            context_id = await self._context.ensure_id()
-            written = await self.client.write_items(context_id, items=[item | {"expected_version": 0}])
+            written = await self._context.write(items=[item | {"expected_version": 0}])
         except PreconditionFailedError as err:
             raise conflict(path) from err
         # the ETag of its entry
@@ -74,24 +77,21 @@ class FileEntries:
 
     async def list_items(self, **question: Any) -> AsyncIterator[dict[str, Any]]:
         """Yield all files as items, whose keys are the paths; with a query, the nearest ones first."""
-        context_id = await self._context.find_id()
         pages = ItemPages({"namespace_prefix": [FILES], **question})
-        while context_id and (asked := pages.next_search()):
-            for item in pages.read_items((await self.client.query_items(context_id, searches=[asked])).to_dict()):
+        while (asked := pages.next_search()) and (found := await self._context.query(searches=[asked])):
+            for item in pages.read_items(found):
                 yield item
 
     async def find_receipt(self, operation: memory.MemoryOperation) -> dict[str, Any] | None:
         """Return what an operation of the last seven days came to, or None."""
-        if not (context_id := await self._context.find_id()):
-            return None
-        found = await self.client.query_items(context_id, reads=[{"namespace": [RECEIPTS], "key": operation.id}])
-        receipt: dict[str, Any] | None = (found.to_dict()["reads"][0] or {}).get("value")
+        found = await self._context.query(reads=[{"namespace": [RECEIPTS], "key": operation.id}])
+        receipt: dict[str, Any] | None = ((found["reads"][0] if found else None) or {}).get("value")
         return receipt
 
     async def store_receipt(self, operation: memory.MemoryOperation, receipt: dict[str, Any]) -> None:
         """Store what an operation came to."""
         item = {"namespace": [RECEIPTS], "key": operation.id, "value": receipt, "ttl_seconds": RECEIPT_SECONDS}
-        await self.client.write_items(await self._context.ensure_id(), items=[item])
+        await self._context.write(items=[item])
 
 
 def conflict(path: str) -> memory.MemoryConflictError:

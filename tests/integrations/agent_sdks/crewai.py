@@ -116,9 +116,20 @@ def update_former_record(client: Client) -> None:
     assert (kept.importance, round(score, 2)) == (0.9, 1.0)
 
 
+def go_on_after_the_context_was_deleted(client: Client) -> None:
+    storage, record = AgentMemoryStorage(client, context="gone"), make_record("one", "a window seat", "/travel", 1)
+    storage.save([record])
+    [context] = client.list_contexts(name="gone")
+    client.delete_context(context.id)
+    assert storage.count() == 0
+    storage.save([record])
+    assert storage.count() == 1
+
+
 with Client(agent_id="tester", user_id="tess") as client, Client(agent_id="tester", user_id="ben") as other:
     keep_records(AgentMemoryStorage(client))
     assert AgentMemoryStorage(other).count() == 0
     change_records(AgentMemoryStorage(client))
     use_memory(client)
     update_former_record(client)
+    go_on_after_the_context_was_deleted(client)

@@ -86,6 +86,18 @@ async def create_with_secret(client: AsyncClient) -> None:
     assert found.version == made.version
 
 
+async def go_on_after_the_context_was_deleted(client: AsyncClient) -> None:
+    store = AgentMemoryStore(client, context="gone")
+    await store.write("a.md", "first", expected_version=None)
+    [context] = [each async for each in client.list_contexts(name="gone")]
+    await client.delete_context(context.id)
+    assert await store.read("a.md", max_chars=10) is None
+    await store.write("a.md", "second", expected_version=None)
+    found = await store.read("a.md", max_chars=10)
+    assert found, found
+    assert found.content == "second", found
+
+
 async def main() -> None:
     async with (
         AsyncClient(agent_id="tester", user_id="tess") as client,
@@ -102,6 +114,7 @@ async def main() -> None:
         assert await AgentMemoryStore(other).list_paths(limit=10) == []
         await create_at_once(client)
         await create_with_secret(client)
+        await go_on_after_the_context_was_deleted(client)
         agent = Agent(
             TestModel(call_tools=["write_memory"]), capabilities=[Memory(store=AgentMemoryStore(client, context="run"))]
         )
