@@ -7,7 +7,7 @@ import pytest
 
 from memory.dates import Tense
 from memory.extraction.rules.arrangements import find_arranged_dates
-from tests.memory.extraction.spoken import claims, extracted, only, said, turn
+from tests.memory.extraction.spoken import AT, claims, extracted, only, said, turn
 
 
 @pytest.mark.parametrize(
@@ -162,3 +162,31 @@ def test_what_may_come_again_or_has_no_single_date_has_no_end(text: str, claim: 
     fact = only(said(text))
 
     assert (fact.claim, fact.valid_to) == (claim, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("We agreed that the freeze begins on 20 June.", "The user agreed that the freeze begins on 20 June 2023"),
+        ("We decided the launch is on 4 June.", "The user decided that the launch is on 4 June 2023"),
+    ],
+)
+def test_what_was_agreed_on_for_a_day_to_come_is_ahead(text: str, claim: str) -> None:
+    assert [(fact.claim, fact.temporal) for fact in said(text).facts] == [(claim, "future")]
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("Marketing got their two extra weeks, so v3 sees the light on 4 June", 2023),
+        ("The user heard that the show begins on 5 June", 2023),
+        ("Marketing got two weeks on 4 June", 2022),
+        ("The team agreed that the freeze began on 20 June", 2022),
+        ("The user bought flights on 3 June", 2022),
+        ("The sale ended on 3 June", 2022),
+    ],
+)
+def test_the_verb_before_a_day_tells_whether_it_is_to_come(text: str, year: int) -> None:
+    [date] = find_arranged_dates(text, at=AT, tense=Tense.PAST)
+
+    assert date.start.year == year
