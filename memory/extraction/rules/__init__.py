@@ -66,7 +66,7 @@ from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.people import People
 from memory.extraction.rules.preferences import preference_of
 from memory.extraction.rules.quantities import read_changed_quantity
-from memory.extraction.rules.readings import ClauseContext, with_grounded_date
+from memory.extraction.rules.readings import ClauseContext, with_days_of_state, with_grounded_date
 from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.relations import name_owner, read_introductions, type_of_relation
 from memory.extraction.rules.specifics import capitalize_dates
@@ -238,6 +238,7 @@ class _Reader:
                 if (passage.asks and is_task(claim)) or is_trivial(claim) or orders_machine(claim):
                     continue
                 whole = with_grounded_date(in_turn(with_regions(statement, regions)), stems)
+                whole = with_days_of_state(whole, at=turn.timestamp)
                 if before or not any(each.claim == whole.claim for each in corrected):
                     yield whole if before else correct_said(whole, corrected)
                 stated.append(whole)

@@ -3,7 +3,7 @@
 import re
 
 from memory.dates import WEEKDAYS
-from memory.extraction.rules.words import CITIES
+from memory.extraction.rules.words import CITIES, COUNTRIES
 
 _FLAT = "Flat|Apartment|Apt|Unit|Suite|Studio"
 NUMBERED = rf"(?= (?:\d|(?:{_FLAT}) ))"
@@ -32,3 +32,20 @@ def are_other_addresses(one: str, other: str) -> bool:
         return streets[0] != streets[1]
     towns = [{part for part in home.split(", ") if part in _CITIES} for home in (one, other)]
     return all(towns) and towns[0].isdisjoint(towns[1])
+
+
+def are_other_places(new: str, old: str, *, is_move: bool) -> bool:
+    """Return True if two homes are surely in different places: "a flat in Leeds", "York".
+
+    A village near Leeds may be any of them, unless somebody moves.
+    """
+    places = [_place_of(home, is_near=is_move) for home in (new, old)]
+    ours, theirs = (set(re.findall(r"\w+", place)) for place in places)
+    is_country = [place in COUNTRIES for place in places]
+    return all(places) and not (ours <= theirs or theirs <= ours) and is_country[0] == is_country[1]
+
+
+def _place_of(home: str, *, is_near: bool) -> str:
+    """Return the name of the place of a home; empty if it has none."""
+    match = re.match(r"(?:the )?(?=[A-Z])|(?:an?|the|their) [^,]*? (?P<where>in|at|near|outside|by) (?=[A-Z])", home)
+    return home[match.end() :] if match and (is_near or match["where"] in (None, "in", "at")) else ""

@@ -29,6 +29,14 @@ _IS_FOR = re.compile(
     r"|\b(?:agreed|settled|decided|locked) $",
     re.IGNORECASE,
 )
+_IS_TO_BE = re.compile(
+    r"\b(?:is|are|begins?|starts?|opens?|closes?|ends?|ships?|launch(?:es)?|takes? place|happens?|goes|comes?"
+    r"|arrives?|leaves?|lands?|sees?|expires?|returns?|moves?|kicks?|falls?|delivers?|meets?|joins?|resumes?|finish(?:es)?|plays?"
+    r"|airs?|stops?|gets?|premieres?)"
+    r"(?: (?!(?:to|not|was|were|had|did|took|went|got|came|made|met|saw|left|said|\w+ed)\b)[\w'-]+){0,3} $",
+    re.IGNORECASE,
+)
+"""Verbs in the present right before a date, whatever has happened before: "we agreed that the freeze begins on …"."""
 _IS_BEGINNING = re.compile(r"\b(?:voted|decided|agreed|announced|approved)\b.* (?:as of|effective) $", re.IGNORECASE)
 _PUT_OFF = re.compile(r"\b(?:postponed|put off|delayed|pushed|deferred|extended|adjourned)\b", re.IGNORECASE)
 _IS_APPOINTMENT = re.compile(
@@ -61,7 +69,7 @@ def find_arranged_dates(text: str, *, at: datetime, tense: Tense | None) -> list
         is_day = any(map(str.isdecimal, text[ahead.begin : ahead.stop]))
         if before == ahead or not is_day:
             continue
-        if _is_for(lead, ahead) or _IS_BEGINNING.search(lead):
+        if _is_for(lead, ahead) or _IS_BEGINNING.search(lead) or _IS_TO_BE.search(lead):
             found.pop(ahead.begin, None)
             if at - before.end >= _JUST_OVER:
                 found[ahead.begin] = ahead
@@ -99,7 +107,8 @@ def find_dates_behind(verb: str, text: str, *, at: datetime, tense: Tense | None
 def is_arranged(text: str, date: DateMention) -> bool:
     """Return True for a date of a text, with a day or without, that something was arranged for."""
     lead = _lead_of(text, date)
-    return _is_for(lead, date) or _IS_APPOINTMENT.search(lead) is not None
+    is_to_be = _IS_TO_BE.search(lead) is not None and any(map(str.isdecimal, text[date.begin : date.stop]))
+    return _is_for(lead, date) or is_to_be or _IS_APPOINTMENT.search(lead) is not None
 
 
 def on_coming_day(thing: str, words: str) -> str:

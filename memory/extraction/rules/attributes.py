@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.dates import MONTHS
-from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, has_street
+from memory.extraction.rules.addresses import NUMBERED, are_other_addresses, are_other_places, has_street
 from memory.extraction.rules.ailments import DRUG
 from memory.extraction.rules.contact_names import one_name_of_contact
 from memory.extraction.rules.denials import denied_claims
@@ -27,7 +27,6 @@ from memory.extraction.rules.statements import ClaimParts, attitude_to, is_singl
 from memory.extraction.rules.styles import read_style
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
-    COUNTRIES,
     PERSON_RELATIONS,
     PROFESSIONS,
     SINGLE_RELATIONS,
@@ -87,7 +86,7 @@ def _ends(attribute: str, pattern: str) -> _Reader:
 
 _READERS = (
     _ends("residence", rf"(?:used to live|no longer lives?) (?:in|at{NUMBERED}) {_VALUE}"),
-    _holds("residence", rf"{_NOW}(?:lives?|resides?) (?:in|at{NUMBERED}) {_VALUE}(?: now)?"),
+    _holds("residence", rf"{_NOW}(?:lives?|resides?) (?:in|on(?= an? )|at{NUMBERED}) {_VALUE}(?: now)?"),
     _holds("residence", rf"is {_NOW}based in {_VALUE}(?: now)?"),
     _ends("residence", rf"is no longer based in {_VALUE}"),
     _holds(
@@ -168,12 +167,11 @@ _KIN = (PERSON_RELATIONS | ANIMAL_RELATIONS) - words(
     "partner roommate flatmate housemate supervisor mentor coach teacher professor therapist doctor dentist assistant"
 )
 _MOVED = re.compile(r"(?<! has)(?<! have) (?:moved|relocated) ")
-_MARRIAGE = ("spouse", "marital status")
+_MARRIAGE = ("spouse", "engaged", "marital status")
 _UNMARRIED = frozenset({"single", "divorced", "widowed"})
 _ENDABLE = frozenset({"owns", "uses", "drinks", "studies"})
 """Attributes with several values, of which claims say that one is over."""
 _OF_THINGS = frozenset({"date", "time", "amount", "identifier", "version", "owner"})
-_COUNTRIES = frozenset(country.casefold() for country in COUNTRIES)
 
 
 def read_claim(claim: str, *, only_relations: frozenset[str] = SINGLE_RELATIONS) -> ClaimParts | None:
@@ -299,10 +297,14 @@ def is_rescheduled(new: ClaimReading, old: ClaimReading) -> bool:
 
 
 def _is_divorce(new: ClaimParts, old: ClaimParts) -> bool:
-    """Return True for "is married to Eva" and "is divorced" of the same subject, whichever is later."""
-    spouse, status = sorted((new, old), key=lambda each: each.attribute != "spouse")
-    is_pair = (spouse.attribute, status.attribute) == ("spouse", "marital status") and not (new.is_end or old.is_end)
-    return is_pair and normalize_value(status.value) in _UNMARRIED and new.subject.casefold() == old.subject.casefold()
+    """Return True for "is married to Eva" and "is divorced" of the same subject, whichever is later.
+
+    So are "is engaged to Eva" and "is single".
+    """
+    other, status = sorted((new, old), key=lambda each: each.attribute == "marital status")
+    is_pair = status.attribute == "marital status" and not (new.is_end or old.is_end)
+    without = {"spouse": _UNMARRIED, "engaged": frozenset({"single"})}.get(other.attribute, frozenset())
+    return is_pair and normalize_value(status.value) in without and new.subject.casefold() == old.subject.casefold()
 
 
 def replaces_role(new: ClaimReading, old: ClaimReading) -> bool:
@@ -362,7 +364,7 @@ def differs(new: ClaimParts, old: ClaimParts) -> bool:
     if new.attribute == "residence" and (has_street(ours) or has_street(theirs)):
         return are_other_addresses(ours, theirs)
     if new.attribute == "residence":
-        return _are_names(new, old) and (ours in _COUNTRIES) == (theirs in _COUNTRIES)
+        return are_other_places(new.value, old.value, is_move=new.is_change)
     if new.attribute == "employer":
         return _are_names(new, old) and not (_SIDELINE.search(new.value) or _SIDELINE.search(old.value))
     if new.attribute in ("identifier", "version") and not is_alike(new.value, old.value):

@@ -17,11 +17,12 @@ from memory.extraction.rules.attributes import (
     replaces_role,
 )
 from memory.extraction.rules.denials import opposites_of
-from memory.extraction.rules.endings import day_of_plan, ends_plan
+from memory.extraction.rules.endings import day_of_plan, ends_plan, ends_studies
 from memory.extraction.rules.moves import changes_dose, read_other_time, replaces_routine, reschedules
+from memory.extraction.rules.open_dates import is_past
 from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.phrases import Voice
-from memory.extraction.rules.planned_states import cancels_planned_state, replaces_planned_state
+from memory.extraction.rules.planned_states import replaces_planned_state
 from memory.extraction.rules.quits import ending_claims, ends_held, read_end
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.relations import is_death
@@ -163,7 +164,7 @@ def read_again(said: ClauseContext, last: Statement | None, earlier: Sequence[Ea
     again = read_replacement(clause, last) or replace_known_value(clause, earlier, speaker=speaker)
     again = again or replace_target(clause, earlier, speaker=speaker) or cancel_plan(said, earlier)
     claims = [each.claim for each in earlier]
-    again = again or cancel_planned_state(said, claims) or read_other_time(said, claims) or read_end(said, claims)
+    again = again or call_off(said, claims) or read_other_time(said, claims) or read_end(said, claims)
     return replace(again, turn=said.turn.index) if again else None
 
 
@@ -182,17 +183,18 @@ def cancel_plan(said: ClauseContext, earlier: Sequence[Earlier]) -> Statement | 
     return replace(statement, claim=claim, is_correction=False)
 
 
-def cancel_planned_state(said: ClauseContext, known: Sequence[str]) -> Statement | None:
-    """Return that a planned move or job does not take place: "I'm not moving to Berlin after all"."""
+def call_off(said: ClauseContext, known: Sequence[str]) -> Statement | None:
+    """Return that what is planned does not take place, or studies are over: "I'm not moving to Berlin after all"."""
     if said.clause.is_hedged:
         return None
     text = said.clause.text.strip(" .!")
     voice = Voice(speaker=said.speaker.label, is_own=True)
     thing = Subject(label=said.speaker.label, rest="", voice=voice, names=said.speaker.names, is_third=True)
     for subject, claim in (*ending_claims(said, known), (thing, f"{text[:1].upper()}{text[1:]}")):
-        if any(cancels_planned_state(claim, each) for each in known):
+        if any(ends_plan(claim, each) or ends_studies(claim, each) for each in known):
             statement = make_statement(said, subject, attribute="cancelled", value=claim, claim="")
-            return replace(statement, claim=claim, is_correction=False)
+            temporal = Temporal.PAST if is_past(claim) else Temporal.CURRENT
+            return replace(statement, claim=claim, temporal=temporal, is_correction=False)
     return None
 
 

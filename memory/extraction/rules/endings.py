@@ -99,6 +99,10 @@ _ENDING = (
             rf"|(?:is |has |have )?retired){_ANYTHING}"
         ),
     ),
+    (
+        ("studies",),
+        _compile(rf"{_HAS}dropped out(?: of {_AN}(?:[a-z]+ )?(?:school|uni(?:versity)?|college|course))?{_ANYTHING}"),
+    ),
     (("diet",), _compile(rf"(?:eats? {MEAT} (?:now|again)|{_BEGAN_EATING} {MEAT}){_ANYTHING}")),
     (("diet",), _compile(rf"(?:eats? {_NOT_VEGAN} (?:now|again)|{_BEGAN_EATING} {_NOT_VEGAN})(?P<vegan>)")),
     (("diet",), _compile(rf"(?:eats? {FISH} (?:now|again)|{_BEGAN_EATING} {FISH})(?P<vegetarian>)")),
@@ -160,7 +164,9 @@ _CANCELLED = re.compile(
     r"(?P<whose>The user's |The |[A-Z][\w'-]*'s )(?P<what>\S.{1,60}?) (?:is|was|has been|got|is now)"
     rf" (?:(?:cancell?ed|called off|off){DATED}"
     r"|(?P<moved>moved|postponed|rescheduled|pushed|brought forward)(?: back)? (?:to|until) .{1,60})\.?"
-    rf"|{_SUBJECT} {_HAS}(?:cancell?ed|called off) (?:the|their|his|her) (?P<what2>\S.{{1,60}}?){DATED}\.?"
+    rf"|{_SUBJECT} {_HAS}(?:cancell?ed|called off|withdrew from|withdrawn from|(?:dropped|pulled|backed|bailed) out of"
+    r"|had to (?:cancel|(?:drop|pull|back) out of|withdraw from)) (?:the|their|his|her) "
+    rf"(?P<what2>\S.{{1,60}}?)(?:,.*)?{DATED}\.?"
     r"|(?P<going>.{1,80}? (?:is|are)) (?:no longer|not) (?P<doing>\w+ing .{1,60}?)(?: any ?more| after all)?\.?"
 )
 _PLAN = re.compile(
@@ -194,7 +200,8 @@ def ends_plan(new: str, old: str) -> bool:
     if match is None or not (_PLAN.fullmatch(old) or _SUBSCRIBED.fullmatch(old)) or re.search(r"\bsince\b", old):
         return False
     if match["going"]:
-        return old.startswith(f"{match['going']} {match['doing']}")
+        is_same = old.startswith(f"{match['going']} {match['doing'].split()[0]} ")
+        return is_same and word_stems(match["doing"]) <= word_stems(old)
     what = (match["what"] or match["what2"]).casefold()
     if not _is_of_same(match["whose"] or f"{match['subject']}'s ", what, old):
         return False
@@ -203,6 +210,13 @@ def ends_plan(new: str, old: str) -> bool:
         return re.search(rf"{_AS_OBJECT}{re.escape(what)}\b", old, re.IGNORECASE) is not None
     telling = [word for word in named if word not in _TRIP and word not in _SMALL]
     return bool(telling) and _TRAVELS.search(old) is not None and word_stems(" ".join(telling)) <= word_stems(old)
+
+
+def ends_studies(new: str, old: str) -> bool:
+    """Return True for "The user dropped out of law school" after "The user studies law"."""
+    return any(
+        end.attribute == "studies" and re.match(rf"{re.escape(end.subject)} stud", old) for end in read_ends(new)
+    )
 
 
 def day_of_plan(claim: str) -> str:

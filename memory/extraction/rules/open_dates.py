@@ -7,7 +7,7 @@ from datetime import datetime
 from memory.dates import Bound, DateMention, Tense
 from memory.extraction.rules.arrangements import find_arranged_dates, is_arranged
 from memory.extraction.rules.inflection import AUXILIARIES, bare_word, is_base_form, is_past_form, is_third_form
-from memory.extraction.rules.values import with_last_day
+from memory.extraction.rules.values import with_days_of_stay, with_last_day
 from memory.models.facts import Temporal
 
 RELATIVE_DAY = re.compile(
@@ -39,6 +39,9 @@ def date_claim(claim: str, said_at: datetime) -> tuple[str, Temporal, datetime |
         if last is not None:
             return whole, Temporal.FUTURE, last.end
     is_over = is_past(claim) and not is_plan
+    whole, last = (claim, None) if is_over else with_days_of_stay(claim, at=said_at)
+    if last is not None:
+        return whole, Temporal.FUTURE, last.end
     written = write_dates(claim, dates, is_once=is_plan or is_over)
     if date is not None and date.bound is Bound.UNTIL and not is_over and not _RECURRING.search(claim):
         whole = f"{claim[: date.begin]}until {date.words.partition(' ')[2]}{claim[date.stop :]}"
@@ -70,7 +73,8 @@ def dates_of(claim: str, said_at: datetime) -> list[DateMention]:
 
 def is_past(claim: str) -> bool:
     """Return True if the first verb of a claim is in the past."""
-    following = [bare_word(token) for token in claim.split()[1:]]
+    # the month is no auxiliary
+    following = [bare_word(token) for token in claim.split()[1:] if not token.startswith("May")]
     if auxiliary := next((word for word in following if word in AUXILIARIES), ""):
         return auxiliary in ("was", "were", "had", "did")
     for word in following:

@@ -16,7 +16,7 @@ from memory.extraction.rules.labels import is_own_label
 from memory.extraction.rules.laughter import begins_with_laugh, is_ironic, without_laughter, without_request
 from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.requests import UNTIL_I_AGREE, restate_request
-from memory.extraction.rules.restatements import restate
+from memory.extraction.rules.restatements import IS_DOING, restate
 from memory.extraction.rules.specifics import MACHINERY
 from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
 from memory.extraction.rules.words import PERSON_RELATIONS
@@ -220,7 +220,7 @@ _CONTRACTED = (
         " has ",
     ),
     (re.compile(r"\b([Ss]he|[Hh]e)'s\b"), r"\1 is"),
-    (re.compile(r"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|[a-z]+ing)\b(?! of))"), " is "),
+    (re.compile(rf"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|{IS_DOING})\b(?! of))"), " is "),
     (
         re.compile(
             r"(?<=\w)'s (?=(?:vegan|vegetarian|retired|pregnant|diabetic|divorced|dyslexic|coeliac|deaf|widowed"

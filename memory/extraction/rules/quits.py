@@ -55,9 +55,11 @@ _LEFT_OFF = re.compile(
     r"|no longer (?P<verb>\w+)|(?:do|does) not (?P<base>\w+)|is no longer (?P<being>\w+ing))"
     rf"(?P<rest>(?: \S+){{0,8}}?)(?P<anymore> anymore)?{_WHEN}"
 )
+_VERB_GROUPS = ("gerund", "verb", "base", "being")
+_GOES = re.compile(r"go|goes|going|sees?|seeing")
 _HOLDS = (
-    r"(?:ha(?:s|ve)(?: got)?|go(?:es)? to|attends?|do(?:es)?|is (?:doing|taking|learning|studying|playing|in|on|at"
-    r"|a member of|responsible for|in charge of)|plays?(?: in)?|sings? in|practi[cs]es?|takes?|learns?|stud(?:y|ies)"
+    r"(?:ha(?:s|ve)(?: got)?|go(?:es)? to|sees?|attends?|do(?:es)?|is (?:doing|taking|learning|studying|playing|in|on"
+    r"|at|a member of|responsible for|in charge of)|plays?(?: in)?|sings? in|practi[cs]es?|takes?|learns?|stud(?:y|ies)"
     r"|drives?|rides?|owns?|keeps?|uses?|rents?|leases?|wears?|drinks?|eats?|pays? for|belongs? to|reads?"
     r"|looks? after|runs?|manages?|handles?|leads?|trains?|subscribes? to|is subscribed to)"
 )
@@ -130,7 +132,10 @@ def ends_held(new: str, old: str) -> bool:
     # a bare denial may be of this time only
     if match is None or (match["base"] and not match["anymore"]):
         return False
-    return _does(match, _predicate(match["subject"], old)) and _may_be_same_day(new, old)
+    words, verb = _predicate(match["subject"], old), next(filter(None, map(match.group, _VERB_GROUPS)))
+    if _GOES.fullmatch(verb) and _names_held(match["rest"].removeprefix(" to").strip(), words):
+        return _may_be_same_day(new, old)
+    return _does(match, words) and _may_be_same_day(new, old)
 
 
 def _predicate(subject: str, old: str) -> str:
@@ -165,8 +170,8 @@ def _does(match: re.Match[str], words: str) -> bool:
     bases = [base] if base else [stem, f"{stem}e", stem[:-1]]
     known = [verb for verb in VERBS.values() if verb.gerund == gerund or base in (verb.base, verb.present)]
     for verb in known or [regular_verb(each) for each in bases if each]:
-        does = rf"(?:{verb.base}|{verb.present}|is {verb.gerund})(?: {_ARTICLE}(?= ))?{re.escape(rest)}{_BEHIND}"
-        if re.match(does, words, re.IGNORECASE):
+        does = rf"(?:{verb.base}|{verb.present}|(?:is|goes?) {verb.gerund})(?: {_ARTICLE}(?= ))?{re.escape(rest)}"
+        if re.match(f"{does}{_BEHIND}", words, re.IGNORECASE):
             return True
     return False
 

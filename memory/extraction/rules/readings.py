@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from memory.extraction.grounding import is_grounded
 from memory.extraction.knowledge import ChunkTurn
@@ -9,6 +10,7 @@ from memory.extraction.rules.names import Names
 from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import Speaker, Subject
+from memory.extraction.rules.values import with_days_of_stay
 from memory.extraction.rules.verbs import Form
 from memory.models.facts import Certainty, Temporal
 
@@ -47,6 +49,14 @@ def with_grounded_date(statement: Statement, stems: frozenset[str]) -> Statement
     if not statement.when or is_grounded(statement.claim, stems):
         return statement
     return replace(statement, claim=statement.claim.removesuffix(f" {statement.when}"))
+
+
+def with_days_of_state(statement: Statement, *, at: datetime) -> Statement:
+    """Return a statement about a state of some days to come with their year, which is over after the last of them."""
+    if statement.temporal != Temporal.CURRENT or statement.valid_from is not None or statement.valid_to is not None:
+        return statement
+    claim, last = with_days_of_stay(statement.claim, at=at)
+    return replace(statement, claim=claim, temporal=Temporal.FUTURE, valid_to=last.end) if last else statement
 
 
 def make_statement(said: ClauseContext, subject: Subject, *, attribute: str, value: str, claim: str) -> Statement:

@@ -15,6 +15,12 @@ from memory.extraction.rules.endings import PARTNER, WHEN_PARTED
 from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON
 from memory.extraction.rules.words import PERSON_RELATIONS, PROFESSIONS, words
 
+IS_DOING = (
+    r"(?![a-z]+ing(?: (?!(?:and|but|who|that|because|if|when|me|us|him|her|it|them|an?|the|my|our|to|in|at|on|for"
+    r"|with)\b)[\w-]+){1,3} (?:is|are|was|were|has|had|will|meets?|starts?|begins?|began|ends?|moves?|moved|got|gets"
+    r"|costs?|takes?|took|runs?|goes|went|needs?|lasts?|opens?|closes?|started|ended|finished|changed)\b)[a-z]+ing"
+)
+"""What somebody is doing behind "'s", but not their thing: "Tom's reading a lot", not "Tom's reading age is 9"."""
 MAX_STATES = 4
 """States of one subject of which the later ones leave it out."""
 _RELATIVE = (

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memory.dates import MONTHS, WEEKDAYS, Bound, DateMention, DateUnit, Tense, find_dates
 from memory.extraction.rules.arrangements import find_dates_behind
@@ -79,10 +79,13 @@ _BY_WEEKDAY = re.compile(
 )
 _MY = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _SEVERAL_DAYS = re.compile(
-    rf"\b(?:from |between )?(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: (?:of )?(?:{'|'.join(MONTHS)}))?"
-    rf" ?(?:-|–|to|until|till|and) ?(?:the )?"
-    rf"(?P<last>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{'|'.join(MONTHS)})\b(?! \d{{4}})"
+    rf"\b(?:from |between )?(?:the )?(?P<first>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"(?: (?:of )?(?P<first_month>{'|'.join(MONTHS)}))? ?(?:-|–|to|until|till|and) ?(?:the )?"
+    rf"(?P<last>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{'|'.join(MONTHS)})\b(?: (?P<year>\d{{4}}))?"
 )
+_YEARLY = re.compile(r"\b(?:every|each|always|usually|normally|yearly|annual(?:ly)?|seasons?|terms?|rates?|of \d{4})\b")
+_LONGEST_STAY = timedelta(days=60)
+_JUST_OVER = timedelta(days=31)
 _BY_BOUND = {Bound.SINCE: "since", Bound.UNTIL: "until", Bound.BEFORE: "before", Bound.AFTER: "after"}
 
 
@@ -136,10 +139,26 @@ def read_yearly_day(words: str, *, at: datetime) -> str:
 def with_last_day(words: str, *, at: datetime) -> tuple[str, DateMention | None]:
     """Return words with several days to come ("5-9 December", "from 5 to 9 December") with their year, and the last."""
     match = _SEVERAL_DAYS.search(words)
-    dates = find_dates(f"on {match['last']} {match['month']}", at=at, tense=Tense.FUTURE) if match else []
-    if match is None or len(dates) != 1:
+    said = f"on {match['last']} {match['month']} {match['year'] or ''}" if match else ""
+    dates = find_dates(said, at=at, tense=Tense.FUTURE)
+    if match is None or len(dates) != 1 or dates[0].end <= at:
         return words, None
-    return f"{words[: match.end()]} {dates[0].start.year}{words[match.end() :]}", dates[0]
+    year = "" if match["year"] else f" {dates[0].start.year}"
+    return f"{words[: match.end()]}{year}{words[match.end() :]}", dates[0]
+
+
+def with_days_of_stay(claim: str, *, at: datetime) -> tuple[str, DateMention | None]:
+    """Return a claim about a state of some days with their year, and the last: "is on leave from 10 to 12 November".
+
+    What comes back every year is none, and neither are days that may just be over.
+    """
+    whole, last = with_last_day(claim, at=at)
+    match = _SEVERAL_DAYS.search(claim)
+    if last is None or match is None or _YEARLY.search(claim) or at - last.end + timedelta(days=365) < _JUST_OVER:
+        return claim, None
+    first = find_dates(f"on {match['first']} {match['first_month'] or match['month']}", at=last.end, tense=Tense.PAST)
+    is_stay = len(first) == 1 and last.end - first[0].start < _LONGEST_STAY
+    return (whole, last) if is_stay else (claim, None)
 
 
 def _next_weekday(match: re.Match[str]) -> str:
@@ -197,7 +216,7 @@ def trim_value(text: str) -> str:
 
 def _resolve_dates(text: str, at: datetime, tense: Tense | None, verb: str) -> tuple[str, DateMention | None]:
     """Return the text with absolute dates in place of relative ones, and its only date."""
-    if _RANGE.search(text) or (tense is Tense.PAST and RANGE_OF_MONTHS.search(text)):
+    if _RANGE.search(text) or _FROM_MONTHS.search(text) or (tense is Tense.PAST and RANGE_OF_MONTHS.search(text)):
         return text, None
     found = find_dates_behind(verb, text, at=at, tense=tense)
     dates = [date for date in found if date.bound is not Bound.LASTING]
@@ -219,6 +238,7 @@ RANGE_OF_MONTHS = re.compile(
     rf"?(?:the )?\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{'|'.join(MONTHS)})\b"
 )
 """Days of which the first may be of another year than the last: "24 December to 2 January"."""
+_FROM_MONTHS = re.compile(rf"\b(?:from|between) (?:the )?{RANGE_OF_MONTHS.pattern}")
 _DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from memory.dates import Tense
 from memory.extraction.rules.arrangements import find_arranged_dates
-from tests.memory.extraction.spoken import claims, extracted, only, said, turn
+from memory.extraction.rules.open_dates import date_claim
+from memory.extraction.rules.values import with_days_of_stay
+from tests.memory.extraction.spoken import AT, claims, extracted, only, said, turn
 
 
 @pytest.mark.parametrize(
@@ -162,3 +164,78 @@ def test_what_may_come_again_or_has_no_single_date_has_no_end(text: str, claim: 
     fact = only(said(text))
 
     assert (fact.claim, fact.valid_to) == (claim, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("We agreed that the freeze begins on 20 June.", "The user agreed that the freeze begins on 20 June 2023"),
+        ("We decided the launch is on 4 June.", "The user decided that the launch is on 4 June 2023"),
+    ],
+)
+def test_what_was_agreed_on_for_a_day_to_come_is_ahead(text: str, claim: str) -> None:
+    assert [(fact.claim, fact.temporal) for fact in said(text).facts] == [(claim, "future")]
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("Marketing got their two extra weeks, so v3 sees the light on 4 June", 2023),
+        ("The user heard that the show begins on 5 June", 2023),
+        ("Marketing got two weeks on 4 June", 2022),
+        ("The team agreed that the freeze began on 20 June", 2022),
+        ("The user bought flights on 3 June", 2022),
+        ("The sale ended on 3 June", 2022),
+    ],
+)
+def test_the_verb_before_a_day_tells_whether_it_is_to_come(text: str, year: int) -> None:
+    [date] = find_arranged_dates(text, at=AT, tense=Tense.PAST)
+
+    assert date.start.year == year
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Marek is on leave from 20 to 22 May.", "Marek is on leave from 20 to 22 May 2023"),
+        ("The sale runs from 30 May to 2 June.", "The sale runs from 30 May to 2 June 2023"),
+        ("The conference is from 20 to 22 May 2023 in Vienna.", "The conference is from 20 to 22 May 2023 in Vienna"),
+    ],
+)
+def test_a_state_of_some_days_has_their_year_and_is_over_after_them(text: str, claim: str) -> None:
+    fact = only(said(text))
+
+    last = {"22": datetime(2023, 5, 23, tzinfo=UTC), "2n": datetime(2023, 6, 3, tzinfo=UTC)}
+    ends = last["2n" if "June" in claim else "22"]
+    assert (fact.claim, fact.temporal, fact.valid_to) == (claim, "future", ends)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The user is on leave from 20 to 22 June",
+        "The office is closed from 24 December to 2 January",
+    ],
+)
+def test_what_the_user_says_in_own_words_ends_with_its_days(claim: str) -> None:
+    dated, temporal, ends = date_claim(claim, AT)
+
+    assert temporal == "future"
+    assert ends is not None
+    assert dated == f"{claim} {ends.year}"
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The season runs from 1 to 20 December every year",
+        "High season is from 1 May to 15 September",
+        "The user works from 9 to 5",
+        "The user lived in Oslo from 10 May to 12 June",
+        "The user is on leave from 2 to 9 May",
+        "The user was away from 10 to 12 June",
+    ],
+)
+def test_what_comes_back_or_is_over_gets_no_end(claim: str) -> None:
+    assert date_claim(claim, AT)[2] is None
+    assert with_days_of_stay("The user works from 9 to 5", at=AT) == ("The user works from 9 to 5", None)

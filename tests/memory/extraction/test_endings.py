@@ -544,3 +544,37 @@ def test_a_planned_job_is_over_if_it_is_called_off(text: str, *, ends: bool) -> 
     known = ["The user starts their new job at Acme on 1 February 2024"]
 
     assert any(fact.contradicts for fact in said(text, known=known).facts) is ends
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "ends"),
+    [
+        ("The user lives in a small house near Leeds", "I've moved to Sheffield.", True),
+        ("The user lives on a houseboat in Amsterdam", "I live in Haarlem now.", True),
+        ("The user lives in a shared flat in Leeds", "I live in Sheffield now.", True),
+        ("The user lives in a flat in Leeds", "I live in Leeds.", False),
+        ("The user lives in a village near Leeds", "I live in Otley.", False),
+        ("The user lives in Portugal", "I live in a flat in Porto.", False),
+        ("The user sees a physio every Wednesday", "I don't go to physio anymore.", True),
+        ("The user goes running every morning", "I don't run anymore.", True),
+        ("The user goes to the gym on Mondays", "I don't go to the cinema anymore.", False),
+        ("The user studies law in Graz", "I dropped out of law school.", True),
+        ("The user studies law in Graz", "I dropped out of the half marathon.", False),
+        ("The user is running the York half marathon in December 2023", "I dropped out of the half marathon.", True),
+        (
+            "The user is running the York half marathon in December 2023",
+            "I had to pull out of the half marathon, shin splints.",
+            True,
+        ),
+        (
+            "The user is running the York half marathon in December 2023",
+            "I'm not running the half marathon anymore.",
+            True,
+        ),
+        ("The user is running the York half marathon in December 2023", "I dropped out of the choir.", False),
+        ("Hannah is single", "Hannah is engaged to Marcus.", True),
+        ("Hannah is divorced", "Hannah is engaged to Marcus.", False),
+    ],
+)
+def test_an_end_in_other_words_ends_what_it_means(known: str, text: str, *, ends: bool) -> None:
+    assert any(fact.contradicts for fact in said(text, known=[known]).facts) is ends

@@ -41,3 +41,16 @@ def test_a_change_may_be_announced_before_a_colon_and_speech_of_others_stays_unr
     text: str, found: list[str]
 ) -> None:
     assert claims(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("My son's reading age is 9.", ["The user's son's reading age is 9"]),
+        ("My grandma's training group meets on Mondays.", ["The user's grandma's training group meets on Mondays"]),
+        ("My brother's training for a marathon.", ["The user's brother is training for a marathon"]),
+        ("My sister's learning Dutch and is happy.", ["The user's sister is learning Dutch"]),
+    ],
+)
+def test_what_somebody_is_doing_is_told_from_a_thing_of_theirs(text: str, found: list[str]) -> None:
+    assert claims(text) == found
