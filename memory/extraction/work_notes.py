@@ -228,6 +228,8 @@ _LEAVES = re.compile(
     r"^(?:(?:sorry|but|and|well|right|i think)[,.!]* )*(?:i |i'?ve |we |we'?ve )?"
     r"(?:(?:(?:now |really |just )?(?:have|need|got|ought) to|must|gotta|should) "
     r"(?:run|dash|go|leave|rush|be off|be going|head (?:off|out|home)|log off|sign off)(?: now| soon)?(?:$|[,.!;:–—-])"
+    r"|(?:(?:i'?m |i am )?off to (?:the |my |a )?(?:dentist|doctor|gym|lunch|school|bed|sleep|train|airport)"
+    r"|brb|afk|wish me luck|see you|talk (?:later|soon))\b|back (?:in|at) (?:\w+ ){0,2}\w+[.!]?$"
     r"|(?:have|need|got|must|gotta)(?: to)? (?:pick up|fetch|collect|drop off|feed|walk|visit|get home to) "
     r"(?:my|our|the) (?:son|daughter|kids?|children|wife|husband|partner|mum|mom|mother|dad|father|dog|cat)\b)",
     re.IGNORECASE,
@@ -280,6 +282,11 @@ def is_errand(sentence: str) -> bool:
     return _ERRAND.match(sentence) is not None and not (_LASTS.search(sentence) or specific_terms(sentence))
 
 
+def is_departure(sentence: str) -> bool:
+    """Return True for words with which somebody leaves, or comes back, that say nothing of the work."""
+    return _LEAVES.match(sentence.translate(_SIGN)) is not None
+
+
 def is_still_open(sentence: str) -> bool:
     """Return True for a sentence that says in so many words that something is open."""
     return _OPEN.search(sentence) is not None and kind_of(sentence) == NoteKind.NEXT_STEP
@@ -297,7 +304,7 @@ def kind_of(sentence: str) -> NoteKind | None:
         return kind_of_call(call)
     if is_question(sentence):
         return NoteKind.QUESTION_OPEN
-    if _LEAVES.match(plain):
+    if is_departure(plain):
         return None
     for kind, form in FORMS:
         found = list(form.finditer(plain))

@@ -9,6 +9,7 @@ from memory.extraction.work_notes import (
     NoteKind,
     depends_on_previous,
     find_notes,
+    is_departure,
     is_errand,
     is_instruction,
     kind_of,
@@ -113,6 +114,22 @@ def test_the_kind_of_a_sentence_is_recognized_by_its_form(sentence: str, kind: N
 )
 def test_a_sentence_about_an_error_that_is_mended_reports_a_success(sentence: str, status: str) -> None:
     assert status_of(sentence) == status
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("have to run, train.", True),
+        ("off to the dentist, wish me luck", True),
+        ("I have to pick up my son, back at three", True),
+        ("I have to pick up the pump at noon", False),
+        ("I am off to install the pump.", False),
+        ("Back in March we ordered three pumps for the garden.", False),
+        ("You must go, she said.", False),
+    ],
+)
+def test_a_departure_says_nothing_of_the_work(sentence: str, *, expected: bool) -> None:
+    assert is_departure(sentence) is expected
 
 
 def test_a_wish_about_manner_is_not_an_instruction() -> None:
