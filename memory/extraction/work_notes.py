@@ -109,7 +109,8 @@ _CONSTRAINT = rf"""
     | \bno\ (?:\w+\ ){{1,3}}(?:on|after|before|during|without|in)\b
     | \bi\ (?:prefer|want|need|like|hate)\b
       (?!\ (?:you\ to\ help|your\ help|to\ (?:go|run|leave|say|think|thank)|it\b|that\b))
-    | \bask\ (?:me|him|her|us|them)\b | \bonly\b.{{0,40}}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
+    | (?<!\bwill\ )(?<!'ll\ )(?<!\bfor\ you\ to\ )\bask\ (?:me|him|her|us|them)\b
+    | \bonly\b.{{0,40}}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
     | (?:^|[,;:–—-]\s|\b(?:and|but|so|that)\s)(?:nobody|no\ one)\ (?!(?:knows?|is|was|has|had|else|seems?|\w+ed)\b)\w+
 """
 # a limit that was exceeded is an error, so sentences that only name a limit are matched after errors
@@ -221,6 +222,7 @@ _LEANS = re.compile(
     r"(?:and |but |so |now |then |finally |this time,? )?(?:it|they|that|this|these|those|she|he)(?:'s|'re|'ll)? "
     r"|(?:the )?(?:first|second|third|next|other|last|another|new) (?:ones?|try|attempt|run|time)\b"
     r"|(?:no|not|none|nothing|neither|only|same)\b.{0,30}\b(?:so far|yet|either|again)\b"
+    r"|(?:and |so |then |please |just )*\w+ (?:with |for |on |by |to )?(?:it|that|this|them|those)[.!]?$"
     r"|still \w+ing\b|(?:waiting|pending|blocked|failed|finished|passed|works|worked|crashed|stuck)\b",
     re.IGNORECASE,
 )

@@ -78,6 +78,8 @@ from tests.properties import examples
         ("It depends on whether the first is done.", NoteKind.BLOCKER),
         ("The second one is open.", NoteKind.NEXT_STEP),
         ("The shop is open.", None),
+        ("I will list questions for you to ask him.", NoteKind.NEXT_STEP),
+        ("You need to ask me before you pay.", NoteKind.CONSTRAINT),
         ("Have to run, train.", None),
         ("must dash, kids.", None),
         ("I have to pick up my son, back at three", None),
@@ -154,7 +156,7 @@ def test_an_errand_is_over_once_it_is_done(sentence: str, *, expected: bool) -> 
 
 
 def test_a_sentence_without_a_subject_depends_on_the_previous_one() -> None:
-    leaning = ["It's blocked.", "No reply so far.", "Still waiting.", "Failed with E-17."]
+    leaning = ["It's blocked.", "No reply so far.", "Still waiting.", "Failed with E-17.", "so test with that"]
     assert [
         each for each in [*leaning, "No nuts in the house.", "The pump waits."] if depends_on_previous(each)
     ] == leaning
