@@ -109,7 +109,8 @@ _CONSTRAINT = rf"""
     | \bno\ (?:\w+\ ){{1,3}}(?:on|after|before|during|without|in)\b
     | \bi\ (?:prefer|want|need|like|hate)\b
       (?!\ (?:you\ to\ help|your\ help|to\ (?:go|run|leave|say|think|thank)|it\b|that\b))
-    | \bask\ (?:me|him|her|us|them)\b | \bonly\b.{{0,40}}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
+    | (?<!\bwill\ )(?<!'ll\ )(?<!\bfor\ you\ to\ )\bask\ (?:me|him|her|us|them)\b
+    | \bonly\b.{{0,40}}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
     | (?:^|[,;:–—-]\s|\b(?:and|but|so|that)\s)(?:nobody|no\ one)\ (?!(?:knows?|is|was|has|had|else|seems?|\w+ed)\b)\w+
 """
 # a limit that was exceeded is an error, so sentences that only name a limit are matched after errors
@@ -221,6 +222,7 @@ _LEANS = re.compile(
     r"(?:and |but |so |now |then |finally |this time,? )?(?:it|they|that|this|these|those|she|he)(?:'s|'re|'ll)? "
     r"|(?:the )?(?:first|second|third|next|other|last|another|new) (?:ones?|try|attempt|run|time)\b"
     r"|(?:no|not|none|nothing|neither|only|same)\b.{0,30}\b(?:so far|yet|either|again)\b"
+    r"|(?:and |so |then |please |just )*\w+ (?:with |for |on |by |to )?(?:it|that|this|them|those)[.!]?$"
     r"|still \w+ing\b|(?:waiting|pending|blocked|failed|finished|passed|works|worked|crashed|stuck)\b",
     re.IGNORECASE,
 )
@@ -228,6 +230,8 @@ _LEAVES = re.compile(
     r"^(?:(?:sorry|but|and|well|right|i think)[,.!]* )*(?:i |i'?ve |we |we'?ve )?"
     r"(?:(?:(?:now |really |just )?(?:have|need|got|ought) to|must|gotta|should) "
     r"(?:run|dash|go|leave|rush|be off|be going|head (?:off|out|home)|log off|sign off)(?: now| soon)?(?:$|[,.!;:–—-])"
+    r"|(?:(?:i'?m |i am )?off to (?:the |my |a )?(?:dentist|doctor|gym|lunch|school|bed|sleep|train|airport)"
+    r"|brb|afk|wish me luck|see you|talk (?:later|soon))\b|back (?:in|at) (?:\w+ ){0,2}\w+[.!]?$"
     r"|(?:have|need|got|must|gotta)(?: to)? (?:pick up|fetch|collect|drop off|feed|walk|visit|get home to) "
     r"(?:my|our|the) (?:son|daughter|kids?|children|wife|husband|partner|mum|mom|mother|dad|father|dog|cat)\b)",
     re.IGNORECASE,
@@ -280,6 +284,11 @@ def is_errand(sentence: str) -> bool:
     return _ERRAND.match(sentence) is not None and not (_LASTS.search(sentence) or specific_terms(sentence))
 
 
+def is_departure(sentence: str) -> bool:
+    """Return True for words with which somebody leaves, or comes back, that say nothing of the work."""
+    return _LEAVES.match(sentence.translate(_SIGN)) is not None
+
+
 def is_still_open(sentence: str) -> bool:
     """Return True for a sentence that says in so many words that something is open."""
     return _OPEN.search(sentence) is not None and kind_of(sentence) == NoteKind.NEXT_STEP
@@ -297,7 +306,7 @@ def kind_of(sentence: str) -> NoteKind | None:
         return kind_of_call(call)
     if is_question(sentence):
         return NoteKind.QUESTION_OPEN
-    if _LEAVES.match(plain):
+    if is_departure(plain):
         return None
     for kind, form in FORMS:
         found = list(form.finditer(plain))

@@ -2923,7 +2923,7 @@ export interface components {
             usage: components["schemas"]["UsageAnswer"];
             /** @description True if memories were found, but none that is likely enough to help. */
             abstained: boolean;
-            /** @description Reasons as for `/recall`, and `context_truncated` (working memory was cut, or a similar episode or all of the evidence had no room), `summary_failing` (the conversation could not be summarized lately), `neighbours_deadline` (no time to read the turns around the turns found) and `packing_deadline` (no time to try everything that was found). */
+            /** @description Reasons as for `/recall`, and `context_truncated` (working memory was cut, or a similar episode or all of the evidence had no room), `summary_failing` (the conversation could not be summarized lately), `all_suppressed` (nothing is shown, since the conversation's ledger holds what would answer: it was injected before, maybe by another agent), `neighbours_deadline` (no time to read the turns around the turns found) and `packing_deadline` (no time to try everything that was found). */
             degraded: string[];
         };
         ContextBodyRequest: {

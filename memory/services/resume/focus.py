@@ -19,7 +19,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedEpisode, ResumedGoal, ResumedMemory, ResumedSlot, ResumedTurn
 from memory.services.resume.goals import include_ancestors
 from memory.services.resume.settle import SETTLED_TYPES
-from memory.services.resume.snippets import Snippet, bounded_sentences
+from memory.services.resume.snippets import FRESH_TURNS, Snippet, bounded_sentences
 
 MIN_GOAL_WORDS = 2
 """Words that a memory of another conversation shares with an open goal, if that has so many."""
@@ -47,6 +47,8 @@ class Focus:
     """Words of the open goals that a closed one is no part of: a parent has words of all its parts."""
     closed_ids: frozenset[UUID]
     query_words: frozenset[str]
+    fresh_words: frozenset[str]
+    """Words of the last turns."""
 
     @property
     def open_words(self) -> frozenset[str]:
@@ -54,7 +56,12 @@ class Focus:
 
     @classmethod
     def of(
-        cls, goals: Sequence[ResumedGoal], shown: Collection[UUID], conversations: Iterable[str], query: str
+        cls,
+        goals: Sequence[ResumedGoal],
+        shown: Collection[UUID],
+        conversations: Iterable[str],
+        query: str,
+        turns: Sequence[ResumedTurn] = (),
     ) -> "Focus":
         """Make the focus of the goals that were read, of which those of `shown` belong to open trees or were named."""
         closed = [goal for goal in goals if not goal.is_open and goal.id not in shown]
@@ -71,6 +78,7 @@ class Focus:
             rival_words=frozenset().union(*(beside or open_goals)),
             closed_ids=closed_ids,
             query_words=content_words(query),
+            fresh_words=frozenset().union(*(content_words(turn.text) for turn in turns[-FRESH_TURNS:])),
         )
 
     def is_asked_for(self, text: str, *, relevance: float = 0.0) -> bool:
@@ -98,13 +106,23 @@ class Focus:
 def keep_recalled(
     results: Sequence[Candidate], focus: Focus, relevance: Mapping[UUID, float], *, dropped: Collection[UUID]
 ) -> list[Candidate]:
-    """Return the recalled memories that the packet is about; of those that were dropped, what the query asks for."""
-    return [
-        each
-        for each in results
-        if focus.is_asked_for(each.text, relevance=relevance.get(each.id, 0.0))
-        or (each.id not in dropped and focus.holds(each.text, each.conversation_id))
-    ]
+    """Return the recalled memories that the packet is about; of those that were dropped, what the query asks for.
+
+    Of a user's other messages, standing rules about what was spoken of last stay.
+    """
+    kept = []
+    for each in results:
+        is_near = each.id not in dropped and focus.holds(each.text, each.conversation_id)
+        if is_near or focus.is_asked_for(each.text, relevance=relevance.get(each.id, 0.0)):
+            kept.append(each)
+        elif each.id not in dropped and each.role == "user" and (rules := rules_spoken_of(each, focus)):
+            kept.append(replace(each, text=rules))
+    return kept
+
+
+def rules_spoken_of(said: Candidate, focus: Focus) -> str:
+    rules = [each for each in bounded_sentences(said.text) if _STANDING.search(each) and is_rule(each)]
+    return " ".join(each for each in rules if content_words(each) & focus.fresh_words)
 
 
 def keep_facts(facts: Sequence[ResumedMemory], focus: Focus) -> list[ResumedMemory]:

@@ -125,7 +125,7 @@ class ResumeMaterial:
     @property
     def focus(self) -> Focus:
         shown = {each.goal.id for each in self.placed} - find_given_up(self.goals, self.requested)
-        return Focus.of(self.goals, shown, self.lineage.conversations, self.query)
+        return Focus.of(self.goals, shown, self.lineage.conversations, self.query, self.turns)
 
     @property
     def open_goals(self) -> list[ResumedGoal]:

@@ -46,7 +46,7 @@ _NOW = re.compile(r"\b(?:now|from now on|as of today)\b", re.IGNORECASE)
 # words of a sentence that sets a date or an amount, besides what it is about
 _SETTING_WORDS = content_words(
     "date time day week month deadline due first expire go going take make set move change use have book plan fine "
-    "good agreed please "
+    "good agreed please decide decided moved postponed user "
     "monday tuesday wednesday thursday friday saturday sunday today tomorrow"
 )
 _NOT_YET = re.compile(r"\b(?:not|yet|still|until|waiting|pending|no|if|once|when)\b|n't\b", re.IGNORECASE)
@@ -115,6 +115,8 @@ def find_changed(items: Sequence[PacketItem]) -> Iterator[Retraction]:
     """Return the items whose date or amount a later item changes."""
     retracting = [each for each in items if each.item_type in RETRACTING_TYPES]
     changes = [each for each in retracting if _MOVES.search(each.text) or _NOW.search(each.text)]
+    # what is true now replaces what was decided before it became known
+    changes += [each for each in items if each.item_type == "fact" and dates_in(each.text)]
     return ((item, later) for item in items for later in changes[:MAX_COMPARED_ITEMS] if changes_value(later, item))
 
 
@@ -177,20 +179,23 @@ def revises_amount(later: PacketItem, now: Mapping[str, str], item: PacketItem, 
 def changes_value(later: PacketItem, item: PacketItem) -> bool:
     """Return True if `later`, which announces a change, sets another date or amount of the same thing.
 
-    An example is "we move the party to 18 March" after "let's go with 11 March".
+    An example is "we move the party to 18 March" after "let's go with 11 March". A fact with another date changes it if
+    it is of exactly the same.
     """
     if item.item_type not in CHANGEABLE_TYPES or not is_earlier(item, later) or not sets_other_value(later, item):
         return False
+    about = subject_words(item)
+    if later.item_type == "fact":
+        return item.item_type != "said" and bool(about) and about == subject_words(later)
     names = capitalized_names(item.text)
     if _MOVES.search(later.text) is None and not names <= capitalized_names(later.text):
         return False
-    about = subject_words(item)
     return not about or len(about & later.words) >= MIN_UNDONE_SHARE * len(about)
 
 
 def is_earlier(item: PacketItem, later: PacketItem) -> bool:
     """Return True if the item was said before the other; facts, which stand before notes, by the time."""
-    if item.item_type == "fact" and item.event_time and later.event_time:
+    if "fact" in (item.item_type, later.item_type) and item.event_time and later.event_time:
         return item.event_time < later.event_time
     return item.position < later.position
 
@@ -215,7 +220,7 @@ def dates_in(text: str) -> frozenset[tuple[int, int]]:
 
 def subject_words(item: PacketItem) -> frozenset[str]:
     """Return what the item sets a date or an amount of: its words without those of setting one."""
-    rest = _DATE.sub(" ", _AMOUNT.sub(" ", item.text.partition(" (because ")[0]))
+    rest = _AMOUNT.sub(" ", _DATE.sub(" ", item.text.partition(" (because ")[0]))
     return frozenset(word for word in content_words(rest) - _SETTING_WORDS if not word.isdecimal())
 
 

@@ -17,6 +17,7 @@ from memory.extraction.terms import capitalized_names, content_words, specific_t
 from memory.extraction.work_notes import (
     NoteKind,
     depends_on_previous,
+    is_departure,
     is_errand,
     is_instruction,
     is_still_open,
@@ -361,7 +362,9 @@ def note_kind_by_role(role: str, sentence: str) -> NoteKind | None:
 
 
 def is_uninformative(sentence: str, note: NoteKind | None) -> bool:
-    """Return True for a sentence of few content words that names nothing specific."""
+    """Return True for a departure, and for a sentence of few content words that names nothing specific."""
+    if is_departure(sentence):
+        return True
     if note is None and (settles(sentence) or gives(sentence)):
         return False
     min_words = MIN_CONTENT_WORDS if note in (None, NoteKind.NEXT_STEP) else MIN_CONTENT_WORDS - 1

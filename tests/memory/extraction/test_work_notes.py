@@ -9,6 +9,7 @@ from memory.extraction.work_notes import (
     NoteKind,
     depends_on_previous,
     find_notes,
+    is_departure,
     is_errand,
     is_instruction,
     kind_of,
@@ -77,6 +78,8 @@ from tests.properties import examples
         ("It depends on whether the first is done.", NoteKind.BLOCKER),
         ("The second one is open.", NoteKind.NEXT_STEP),
         ("The shop is open.", None),
+        ("I will list questions for you to ask him.", NoteKind.NEXT_STEP),
+        ("You need to ask me before you pay.", NoteKind.CONSTRAINT),
         ("Have to run, train.", None),
         ("must dash, kids.", None),
         ("I have to pick up my son, back at three", None),
@@ -115,6 +118,22 @@ def test_a_sentence_about_an_error_that_is_mended_reports_a_success(sentence: st
     assert status_of(sentence) == status
 
 
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("have to run, train.", True),
+        ("off to the dentist, wish me luck", True),
+        ("I have to pick up my son, back at three", True),
+        ("I have to pick up the pump at noon", False),
+        ("I am off to install the pump.", False),
+        ("Back in March we ordered three pumps for the garden.", False),
+        ("You must go, she said.", False),
+    ],
+)
+def test_a_departure_says_nothing_of_the_work(sentence: str, *, expected: bool) -> None:
+    assert is_departure(sentence) is expected
+
+
 def test_a_wish_about_manner_is_not_an_instruction() -> None:
     assert is_instruction("Make it two metres longer.")
     assert not is_instruction("Make it nice.")
@@ -137,7 +156,7 @@ def test_an_errand_is_over_once_it_is_done(sentence: str, *, expected: bool) -> 
 
 
 def test_a_sentence_without_a_subject_depends_on_the_previous_one() -> None:
-    leaning = ["It's blocked.", "No reply so far.", "Still waiting.", "Failed with E-17."]
+    leaning = ["It's blocked.", "No reply so far.", "Still waiting.", "Failed with E-17.", "so test with that"]
     assert [
         each for each in [*leaning, "No nuts in the house.", "The pump waits."] if depends_on_previous(each)
     ] == leaning

@@ -167,3 +167,22 @@ def test_the_work_of_an_abandoned_part_of_an_open_goal_is_left_out(owner: Owner)
 
 def test_the_decisions_of_a_completed_part_of_an_open_goal_stay(owner: Owner) -> None:
     assert "Hosted page of Mollie" in build_checkouts(owner, status="completed").text
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_kept"),
+    [
+        ("Migrations never between 8 and 9, the cleanup locks the tables.", True),
+        ("Always wear gloves in the garden.", False),
+        ("The migration of positions took 9 minutes.", False),
+    ],
+)
+def test_a_rule_of_another_conversation_is_kept_if_it_is_about_what_was_spoken_of_last(
+    owner: Owner, rule: str, *, is_kept: bool
+) -> None:
+    aim(owner, "Add the capture key to bookings.")
+    say_all(owner, "rules", [("user", rule), ("assistant", "Noted.")], day=0)
+    written = "Migration 31 is written. Next I will run the migration."
+    say_all(owner, "key", [("user", "add a capture key to bookings"), ("assistant", written)], day=1)
+
+    assert (rule in resume(owner).text) is is_kept

@@ -224,3 +224,24 @@ def test_an_open_end_that_answers_a_question_is_dropped_once_there_is_what_it_wa
 )
 def test_a_date_is_dropped_once_it_was_moved(said: str, later: str, *, is_kept: bool) -> None:
     assert (said in texts_kept_of(f"user: {said}", f"user: {later}")) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("decided", "fact", "is_kept"),
+    [
+        ("go live is Monday the 7th of December.", "Go live is on 14 December 2026", False),
+        (
+            "We decided to release the site on 7 December.",
+            "The release of the site was moved to 14 December 2026",
+            False,
+        ),
+        ("go live is Monday the 7th of December.", "Go live is on 7 December 2026", True),
+        ("go live is Monday the 7th of December.", "The board demo is on 14 December 2026", True),
+        ("We release the shop on Monday 7 December.", "The release of the site is on 14 December 2026", True),
+    ],
+)
+def test_a_decided_date_is_dropped_once_a_later_fact_has_another(decided: str, fact: str, *, is_kept: bool) -> None:
+    items = items_of_turns(make_turns(f"user: {decided}"), SentenceContext())
+    known, earlier = (replace(make_item(days, fact), item_type="fact") for days in (1, -1))
+
+    assert [len(drop_retracted([*items, each])) > 1 for each in (known, earlier)] == [is_kept, True]
