@@ -84,7 +84,7 @@ SINGLE = frozenset(
     {
         *("residence", "employer", "age", "birthplace", "birthday", "spouse", "name", "origin", "called"),
         *("marital status", "diet", "date", "time", "amount", "shift", "grade", "income"),
-        *("owner", "identifier", "version"),
+        *("owner", "identifier", "version", "boss", "rising", "plan"),
     }
 )
 """Attributes with one value at a time. Favourites, attitudes to a topic and some relations have one as well."""
