@@ -55,6 +55,7 @@ _VERBS = frozenset(
 )
 _ABBREVIATIONS = frozenset({"ai", "api", "aws", "csv", "dns", "git", "html", "http", "id", "json", "pdf", "pr", "sms"})
 _ABBREVIATIONS |= {"sql", "ssh", "url", "xml", "yaml"}
+_PROGRAMS = frozenset({"docker", "gh", "git", "helm", "kubectl", "npm", "terraform"})
 _NO_ARTICLE_BEFORE = frozenset({"a", "all", "an", "by", "for", "from", "in", "into", "of", "on", "the", "to", "with"})
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
@@ -91,6 +92,8 @@ def describe_tool(name: str) -> str:
         verb, rest = words[-1], words[:-1]
     if not rest:
         return verb if words else f"use {name}"
+    if verb != "use" and rest[0] in _PROGRAMS:
+        return " ".join([verb, *(["the", *rest[1:]] if rest[1:] else []), "with", rest[0]])
     article = [] if rest[0] in _NO_ARTICLE_BEFORE or rest[0].isdigit() else ["the"]
     return " ".join([verb, *article, *(word.upper() if word in _ABBREVIATIONS else word for word in rest)])
 
