@@ -18,12 +18,15 @@ _ONE_AT_A_TIME = frozenset({"live", "lives", "living", "work", "works", "working
 """Verbs of what is true of one place at a time, so that another place and another detail are no other thing."""
 _PRONOUN = re.compile(r"(?:i|you|we|they|he|she|it|that|there)['’]\w+")
 _SPAN = re.compile(r"(?:milli)?(?:second|minute|hour|day|week|month|year)s?|ms|s|min|mins|hrs?|h")
+_OFTEN = re.compile(r"(?:hour|dai|week|month|quarter|year)ly|continuous(?:ly)?")
 _CLOCK = re.compile(r"\d{1,2}[:.]\d\d|\d{1,2}(?::\d\d)?[ap]m")
 _SCHEDULED = re.compile(
     r"(?P<owner>(?:my|our|\w+['’]s)) (?P<what>[a-z][\w -]{1,40}?) (?:is|are)(?: \w+)? (?:on|at|in|every) ",
     re.IGNORECASE,
 )
 """A thing of somebody, and when or where it is."""
+_LINKING = frozenset({"is", "are", "was", "were", "costs", "has", "have"})
+_PREPOSITIONS = frozenset({"in", "on", "at", "by", "from", "with", "for", "every"})
 _MOST_PREDICATE_WORDS = 14
 _ONE_FORM = {"are": "is", "were": "was", "have": "has", "do": "does"}
 """Forms of verbs that only tell one thing from several."""
@@ -102,9 +105,19 @@ def give_different_attributes(older: StatementWords, newer: StatementWords) -> b
     said, said_later = words[start:], other_words[start:]
     if not _content(words[:start]) or not said or not said_later or "and" in (said[0], said_later[0]):
         return False
+    if NUMBER.fullmatch(said[0]) or NUMBER.fullmatch(said_later[0]):
+        # both fill the same place: "is 30 seconds", "is 45"
+        return False
     if max(len(said), len(said_later)) > _MOST_PREDICATE_WORDS or not _content(said).isdisjoint(_content(said_later)):
         return False
-    return _kinds_of_values(said) != _kinds_of_values(said_later) and not part_about(older, newer).has_change
+    kinds, other_kinds = _kinds_of_values(said), _kinds_of_values(said_later)
+    if words[start - 1] in _LINKING:
+        # "is in Vienna", "is on 14 May"; not "is at 9:30", "is asynchronous"
+        are_phrases = {said[0], said_later[0]} <= _PREPOSITIONS
+        is_other_kind = are_phrases and ("time" in kinds) != ("time" in other_kinds)
+    else:
+        is_other_kind = kinds != other_kinds
+    return is_other_kind and not part_about(older, newer).has_change
 
 
 def _content(words: Sequence[str]) -> frozenset[str]:
@@ -119,8 +132,13 @@ def _kinds_of_values(words: Sequence[str]) -> frozenset[str]:
     for at, word in enumerate(words):
         following = words[at + 1] if at + 1 < len(words) else ""
         if numbers[at] and _SPAN.fullmatch(following):
-            kinds.add("span")
-        elif _CLOCK.fullmatch(word) or (numbers[at] and any(is_date)) or (is_date[at] and not (at and numbers[at - 1])):
+            kinds.add("time" if "every" in words else "span")
+        elif (
+            _OFTEN.fullmatch(word)
+            or _CLOCK.fullmatch(word)
+            or (numbers[at] and any(is_date))
+            or (is_date[at] and not (at and numbers[at - 1]))
+        ):
             kinds.add("time")
         elif numbers[at]:
             kinds.add(following.rstrip("s"))

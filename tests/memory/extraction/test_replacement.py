@@ -110,6 +110,13 @@ SAME_ATTRIBUTE = [
     ("The Miller order ships on 17 December.", "The Miller order ships on Friday."),
     ("Theo's swim class is on Tuesdays at 4pm.", "Theo's swim class is on Thursdays at 5pm now."),
     ("The conference is on 14 May.", "The conference was moved to autumn."),
+    ("The request timeout of the API is 30 seconds.", "The request timeout of the API is 45."),
+    ("The cache TTL is 60s.", "The cache TTL is 2 minutes."),
+    ("The nightly backup runs at 2am.", "The nightly backup runs every 6 hours."),
+    ("The API key rotates every 30 days.", "The API key rotates every quarter."),
+    ("My daughter is six.", "My daughter is 7 years old."),
+    ("The standup of the team is at 9:30.", "The standup of the team is asynchronous."),
+    ("The office of the team is at 5 Main Street.", "The office of the team is in Potsdam."),
 ]
 
 
