@@ -38,13 +38,14 @@ COMMON_STEMS = frozenset(
 BLANKS = re.compile(r"\s+")
 _GREETING = re.compile(
     r"(?:(?:(?:good |happy )?(?:morning|afternoon|evening|monday|friday)|well|next|thanks)"
-    r"(?: (?:there|all|team|everyone))?[,!.:–—-]+\s*"
-    r"|(?:hi|hello|hey|ok(?:ay)?|so|now)\b(?: (?:there|all|team|everyone)\b)?[\s,!.:–—-]+)+",
+    r"(?: (?:there|all|team|everyone))?(?:[,!.:–—]+\s*|\s*-\s+)"
+    r"|(?:hi|hello|hey|ok(?:ay)?|so|now)\b(?: (?:there|all|team|everyone)\b)?(?:[\s,!.:–—]|-\s)+)+",
     re.IGNORECASE,
 )
 _SMALL_TALK = re.compile(
-    r"(?:(?:good|great|bad|sad|big) news\b|(?:sorry|apologies|thanks|thank you|congrat\w*|welcome|cheers)\b"
-    r"|(?:i|we)(?:'m|'ve|'re)? (?:just |only )?(?:spoke|talked|met|called|was|were|had|saw|heard|went|got|came"
+    r"(?:(?:good|great|bad|sad|big) news\b"
+    r"|(?:sorry|apologies|thanks|thank you|congrat\w*|welcome|cheers)(?=$|[,.!]| (?:for|about|to|back)\b)"
+    r"|(?:i|we)(?:'m|'ve|'re)? (?:just |only )?(?:spoke|talked|met|called|heard|went|came"
     r"|am|back)\b"
     r"|(?:did|have) you (?:see|seen|hear|heard|notice)\b|how (?:are|was|is) (?:you|your|it)\b|hope\b)",
     re.IGNORECASE,

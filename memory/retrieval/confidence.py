@@ -147,7 +147,8 @@ def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> 
     answers = asks_about_asker(context.query.text)
     asker = ("", "user", context.owner.user_id.casefold())
     for candidate, chance in zip(candidates, chances, strict=True):
-        is_own = candidate.speaker.casefold() in asker and any(answer.search(candidate.text) for answer in answers)
+        is_by_asker = candidate.role in ("", "user") and candidate.speaker.casefold() in asker
+        is_own = is_by_asker and any(answer.search(candidate.text) for answer in answers)
         candidate.likelihood = max(chance, OWN) if is_own else chance
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 _WHO = (
     r"\b(?:i|we|(?:the )?user)(?:['’](?:ve|m|re|d|s))?(?: (?:have|has|am|is|are|just|now|also|recently|really|still))* "
 )
+_IS = r"\b(?:i(?:['’]m| am)|(?:the )?user is) (?:also )?"
 _OWN = r"\b(?:my|our|user['’]s) (?:\w+ )?"
 _ANIMALS = "dog|cat|puppy|kitten|horse|pony|parrot|bird|rabbit|bunny|hamster|fish|turtle|tortoise|pet"
 _FAMILY = (
@@ -37,21 +38,23 @@ _TOPICS = (
     _topic(
         r"\bwhere (?:do|am) i (?:now |currently )?(?:live|living|based|at home)\b|\bwhere(?: is|['’]s) (?:my )?home\b"
         r"|\b(?:what|which) (?:city|town|country|place|area|district|street) (?:do|am) i\b|\bmy address\b",
-        rf"{_WHO}(?:lives?|living|based|moved|relocated|resides?)\b|{_OWN}(?:address|flat|house|apartment|home)\b",
+        rf"{_WHO}(?:lives?|living|based|moved(?! (?:the|my|our|it|this|that)\b)|relocated|resides?)\b|{_OWN}(?:address|flat|house|apartment|home)\b",
     ),
     _topic(
-        r"\b(?:where|for whom|who|what) do i (?:now |currently )?(?:work|do for (?:a living|work))\b"
-        r"|\bmy (?:\w+ )?(?:job|work|occupation|profession|employer)\b|\bwho employs me\b"
+        r"\b(?:where|for whom|who|what) do i (?:now |currently )?(?:work|do for (?:a living|work))\b(?! on| out| with)"
+        r"|\b(?:what|where|who)(?: is|['’]s) my (?:current |new |own )?(?:job|work|occupation|profession|employer)\b"
+        r"|\bwho employs me\b"
         r"|\b(?:what|which) (?:company|firm)\b.*\b(?:i|me)\b",
         rf"{_WHO}(?:work(?:s|ing)?|employed|started (?:an? |my |their )?(?:new )?job|joined)\b|{_OWN}(?:job|employer)\b"
-        rf"|{_WHO}an? (?:\w+ ){{0,3}}(?:\w+(?:er|or|ist|ian|ant)|nurse|chef|clerk|analyst)\b",
+        rf"|{_IS}an? (?:\w+ ){{0,3}}(?:\w+(?:er|or|ist|ian|ant)|nurse|chef|clerk|analyst)\b",
     ),
     _topic(
         r"\bhow old am i\b|\bmy (?:age|birthday|birth ?date|date of birth)\b|\bwhen was i born\b",
         rf"{_WHO}(?:\d{{1,3}}(?: years old)?(?=[.,;!]|$| and)|turn(?:s|ed|ing) \d|born\b)|{_OWN}(?:birthday|age)\b",
     ),
     _topic(
-        r"\bwhat(?: is|['’]s) my (?:\w+ )?name\b|\bwho am i\b", rf"{_OWN}name is\b|{_WHO}called\b|\bi['’]m (?-i:[A-Z])"
+        r"\bwhat(?: is|['’]s) my (?:(?:full|first|last|own) )?name\b|\bwho am i\s*\?*$",
+        rf"{_OWN}name is\b|{_WHO}called\b|\bi['’]m (?-i:[A-Z])",
     ),
     _topic(
         r"\bam i (?:married|single|engaged|divorced|in a relationship)\b|\bmy (?:marital|relationship) status\b"

@@ -18,7 +18,8 @@ _PLANNED_HOME = re.compile(
     rf"{_WHO} {_WILL}(?:mov|relocat)(?:e|es|ing) (?:back )?(?:(?:home|house|flat) )?to (?P<value>{NAME})(?P<rest>.*)"
 )
 _PLANNED_JOB = re.compile(
-    rf"{_WHO} {_WILL}(?:(?:start|begin)(?:s|ning|ing)?|work(?:s|ing)?)(?: [\w' -]{{1,60}}?)? (?:at|for|with)"
+    rf"{_WHO} {_WILL}(?:(?:start|begin)(?:s|ning|ing)?(?: [\w' -]{{1,60}}?)? with"
+    rf"|(?:(?:start|begin)(?:s|ning|ing)?|works?)(?: [\w' -]{{1,60}}?)? (?:at|for))"
     rf" (?P<value>{NAME})(?P<rest>.*)"
 )
 _AFTER_ALL = r"(?: (?:after all|any ?more|now|for now))*"
@@ -27,7 +28,7 @@ _NOT = (
     r"|against) |no longer )"
 )
 _WHEN = (
-    r"(?:,? (?:next|this|in|on|from) (?:the )?(?:week|month|year|summer|autumn|winter|spring"
+    r"(?:,? (?:next|this|in|on|from) (?:the )?(?:month|year|summer|autumn|winter|spring"
     rf"|(?:.{{0,20}} )?(?:{'|'.join(MONTHS)})(?: \d{{4}})?))?"
 )
 _BEHIND = rf"(?:{_WHEN}{_AFTER_ALL}|{_AFTER_ALL}{_WHEN})\.?"
@@ -85,7 +86,8 @@ def cancels_planned_state(new: str, old: str) -> bool:
     value = next((text for name, text in groups.items() if name.startswith("value")), plan.value)
     who = next((text for name, text in groups.items() if name.startswith("who")), "The")
     is_theirs = who.removesuffix("'s") in (plan.who, "The") or who in ("Their", "His", "Her")
-    return is_theirs and value == plan.value and groups.get("stays", "") != plan.value
+    months, planned = (frozenset(month for month in MONTHS if month in text) for text in (new, plan.rest))
+    return is_theirs and value == plan.value and groups.get("stays", "") != plan.value and months <= planned
 
 
 def replaces_planned_state(new: str, old: str) -> bool:

@@ -116,7 +116,9 @@ _GENERIC = words(
 _RECURRING = _GENERIC | words(
     "review reviews retro retrospective standup sync session workshop practice practise training course shift payment "
     "invoice order rehearsal check-up checkup rehearsals booking reservation jab vaccination cleaning service test "
-    "sprint iteration milestone holiday vacation leave talk webinar drill audit update newsletter backup reading chat"
+    "sprint iteration milestone holiday vacation leave talk webinar drill audit update newsletter backup reading chat "
+    "lecture seminar tutorial quiz demo meetup race hike hackathon screening hearing scan surgery deployment day "
+    "collection donation"
 )
 """Nouns of what takes place again and again."""
 _OF_A_HEAD = re.compile(r" (?:to|of|with|for|at|in|from|about) ")

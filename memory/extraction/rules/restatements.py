@@ -84,12 +84,13 @@ _STATE = (
 )
 _AND_STATE = re.compile(
     rf"{_BEGIN}(?P<who>I|{_RELATIVE}|[Ss]he|[Hh]e) (?P<be>am|is) (?P<first>(?!not\b|\w+ing\b)"
-    r"(?:(?!\b(?:am|is|are|was|were|has|have|I|[Mm]y|[Ww]e|[Hh]e|[Ss]he|who|if|when)\b)[^;.!?]){2,80}?)"
+    r"(?:(?!\b(?:am|is|are|was|were|has|have|I|[Mm]y|[Ww]e|[Hh]e|[Ss]he|who|if|when|of|for|with|between|like)\b)[^;.!?]){2,80}?)"
     rf"(?:,? and|,) (?={_STATE})"
 )
 _AS_A = re.compile(
     rf"^As an? (?P<what>(?P<diet>(?:strict |lifelong )?{_DIET})|(?:[a-z]+ )?(?:{'|'.join(sorted(PROFESSIONS))})),? "
-    r"(?=I (?!\w+ed\b|was\b|had\b|did\b|went\b|saw\b|got\b|could\b|would\b|might\b))"
+    r"(?=I (?!\w+ed\b|was\b|had\b|did\b|went\b|saw\b|got\b"
+    r"|(?:could|would|might|can|should|must|may|want|need|wish|expect|am able)\b))"
 )
 _GO_LIVE = re.compile(
     r"(?P<go>\b[Gg])o live(?= (?:is|was|will be|has been|gets?|got|moves?|moved|slips?|slipped|to (?:the )?\d|date)\b)"

@@ -352,7 +352,7 @@ def test_characters_that_turn_a_text_around_are_marked(staff: Client, owner: Own
     added = (
         {"agent": named, "name": f"{named}3", "value": "1"}
         if model == WORKING
-        else {"item_key": f"{named}3", "value": named}
+        else {"name": f"{named}3", "value": named}
     )
 
     pages = [

@@ -127,6 +127,8 @@ def test_she_is_the_one_named_in_the_sentence_or_else_the_one_of_the_turn_before
             ["The user's son is diabetic", "The user's son is allergic to nuts"],
         ),
         ("As a vegan I don't eat honey.", ["The user is vegan", "The user does not eat honey"]),
+        ("As a developer, I want a dark mode.", []),
+        ("I am responsible for a diabetic and a vegan.", []),
         ("As a nurse, I work nights.", ["The user is a nurse", "The user works nights"]),
         (
             "Remember: my name is Bob and I work at Siemens.",

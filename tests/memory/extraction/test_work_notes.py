@@ -128,6 +128,8 @@ def test_a_sentence_about_an_error_that_is_mended_reports_a_success(sentence: st
         ("I am off to install the pump.", False),
         ("Back in March we ordered three pumps for the garden.", False),
         ("You must go, she said.", False),
+        ("I have to leave, the deploy failed", False),
+        ("Must run: migrations before the deploy", False),
     ],
 )
 def test_a_departure_says_nothing_of_the_work(sentence: str, *, expected: bool) -> None:

@@ -37,6 +37,13 @@ UNANSWERED = [
     ("What are my hobbies?", "The train was late again."),
     ("When do I fly to Rome?", "I live in Lisbon."),
     ("Can I eat here?", "The user's sister is allergic to nuts"),
+    ("Why did my cron job fail?", "I work as a nurse."),
+    ("How do I save my work?", "I work as a nurse."),
+    ("What do I work on next?", "I work as a nurse."),
+    ("What's my job?", "I have a sister in Oslo."),
+    ("What is my wifi name?", "My name is Ana."),
+    ("Who am I meeting on Tuesday?", "My name is Ana."),
+    ("What is my address?", "I moved the meeting to Friday."),
 ]
 
 
@@ -55,16 +62,17 @@ def test_what_is_said_of_others_or_of_something_else_answers_nothing(question: s
 
 
 @pytest.mark.parametrize(
-    ("speaker", "is_likely"),
+    ("role", "speaker", "is_likely"),
     [
-        pytest.param("", True, id="a fact, or a user without a name"),
-        pytest.param("user", True, id="the user"),
-        pytest.param("assistant", False, id="an assistant"),
-        pytest.param("Ana", False, id="somebody else"),
+        pytest.param("", "", True, id="a fact"),
+        pytest.param("user", "", True, id="the user"),
+        pytest.param("user", "Ana", False, id="somebody else"),
+        pytest.param("assistant", "", False, id="an assistant"),
+        pytest.param("tool", "", False, id="a tool"),
     ],
 )
-def test_it_is_likely_to_help_if_the_user_said_it(speaker: str, *, is_likely: bool) -> None:
-    candidate = found(1, speaker=speaker)
+def test_it_is_likely_to_help_if_the_user_said_it(role: str, speaker: str, *, is_likely: bool) -> None:
+    candidate = found(1, role=role, speaker=speaker)
     candidate.text = "I moved to Lisbon in March."
 
     add_confidence([candidate], asking(text="Where do I live?"))
