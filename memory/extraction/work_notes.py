@@ -229,7 +229,8 @@ _LEANS = re.compile(
 _LEAVES = re.compile(
     r"^(?:(?:sorry|but|and|well|right|i think)[,.!]* )*(?:i |i'?ve |we |we'?ve )?"
     r"(?:(?:(?:now |really |just )?(?:have|need|got|ought) to|must|gotta|should) "
-    r"(?:run|dash|go|leave|rush|be off|be going|head (?:off|out|home)|log off|sign off)(?: now| soon)?(?:$|[.!;–—]|, (?:\w+ ?){1,2}[.!]*$)"
+    r"(?:run|dash|go|leave|rush|be off|be going|head (?:off|out|home)|log off|sign off)"
+    r"(?: now| soon)?(?:$|[.!;–—]|, (?:\w+ ?){1,2}[.!]*$)"
     r"|(?:(?:i'?m |i am )?off to (?:the |my |a )?(?:dentist|doctor|gym|lunch|school|bed|sleep|train|airport)"
     r"|brb|afk|wish me luck|see you|talk (?:later|soon))\b|back (?:in|at) (?:\w+ ){0,2}\w+[.!]?$"
     r"|(?:have|need|got|must|gotta)(?: to)? (?:pick up|fetch|collect|drop off|feed|walk|visit|get home to) "

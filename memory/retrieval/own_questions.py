@@ -38,7 +38,8 @@ _TOPICS = (
     _topic(
         r"\bwhere (?:do|am) i (?:now |currently )?(?:live|living|based|at home)\b|\bwhere(?: is|['’]s) (?:my )?home\b"
         r"|\b(?:what|which) (?:city|town|country|place|area|district|street) (?:do|am) i\b|\bmy address\b",
-        rf"{_WHO}(?:lives?|living|based|moved(?! (?:the|my|our|it|this|that)\b)|relocated|resides?)\b|{_OWN}(?:address|flat|house|apartment|home)\b",
+        rf"{_WHO}(?:lives?|living|based|moved(?! (?:the|my|our|it|this|that)\b)|relocated|resides?)\b"
+        rf"|{_OWN}(?:address|flat|house|apartment|home)\b",
     ),
     _topic(
         r"\b(?:where|for whom|who|what) do i (?:now |currently )?(?:work|do for (?:a living|work))\b(?! on| out| with)"
