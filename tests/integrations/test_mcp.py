@@ -278,7 +278,7 @@ def test_nothing_of_a_former_statement_is_left_when_an_updated_fact_is_forgotten
                 memory.get_fact(each)
 
 
-def test_forgetting_a_fact_keeps_what_a_later_talk_replaced(url: str, mcp_url: str, bound_key: str) -> None:
+def test_forgetting_a_fact_brings_back_what_a_later_talk_replaced(url: str, mcp_url: str, bound_key: str) -> None:
     with Client(url, bound_key) as memory:
         former, now = (memory.learn(f"Ana works at {name}").id for name in ("Acme", "Initech"))
 
@@ -287,7 +287,7 @@ def test_forgetting_a_fact_keeps_what_a_later_talk_replaced(url: str, mcp_url: s
 
         over_http(mcp_url, bound_key, use)
 
-        assert memory.get_fact(former).status == "superseded"
+        assert memory.get_fact(former).status == "active"
 
 
 def test_forgetting_a_former_statement_keeps_the_correction(url: str, mcp_url: str, bound_key: str) -> None:

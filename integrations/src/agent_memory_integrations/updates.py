@@ -2,7 +2,7 @@
 
 A fact that an update made carries UPDATED in its metadata, and supersedes the former one: forgetting it leaves nothing
 of the former text. One that was learned in the place of another one, because a later talk said something else, has no
-such mark: both are memories of their own, and the former one is history.
+such mark: both are memories of their own, and forgetting the later one brings the former one back.
 """
 
 from collections.abc import Mapping

@@ -117,7 +117,7 @@ _RECURRING = _GENERIC | words(
     "review reviews retro retrospective standup sync session workshop practice practise training course shift payment "
     "invoice order rehearsal check-up checkup rehearsals booking reservation jab vaccination cleaning service test "
     "sprint iteration milestone holiday vacation leave talk webinar drill audit update newsletter backup reading chat "
-    "lecture seminar tutorial quiz demo meetup race hike hackathon screening hearing scan surgery deployment day "
+    "lecture seminar tutorial quiz meetup race hike hackathon screening hearing scan surgery deployment day "
     "collection donation"
 )
 """Nouns of what takes place again and again."""

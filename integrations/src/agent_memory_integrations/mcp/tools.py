@@ -151,8 +151,9 @@ async def correct(
 async def forget(memory: AsyncClient, memory_id: MemoryId) -> Answer:
     """Forget a memory for good: a note, a fact, or what was said (a turn), with what was learned from it alone.
 
-    With a fact go the statements that `correct` replaced. One that a later talk replaced is a memory of its own, and is
-    forgotten by its own id. Summaries of a conversation (episodes) are made anew without a turn that is forgotten.
+    With a fact go the statements that `correct` replaced. One that a later talk replaced is a memory of its own: it is
+    believed again, and is forgotten by its own id. Summaries of a conversation (episodes) are made anew without a turn
+    that is forgotten.
     """
     await forget_with_former(memory, await memory.get_memory(memory_id))
     return {"forgotten": str(memory_id)}
