@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from memory import conf
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.own_questions import asks_about_asker
+from memory.retrieval.own_questions import patterns_of_answers
 from memory.retrieval.plans import ScoringContext, Term
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking import MAX_WEIGHT, is_weight
@@ -144,7 +144,7 @@ class Judged(Protocol):
 def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> None:
     """Set the confidence of each candidate of a recall."""
     chances = chances_of(candidates, weigh_words_by(candidates, context))
-    answers = asks_about_asker(context.query.text)
+    answers = patterns_of_answers(context.query.text)
     asker = ("", "user", context.owner.user_id.casefold())
     for candidate, chance in zip(candidates, chances, strict=True):
         is_by_asker = candidate.role in ("", "user") and candidate.speaker.casefold() in asker

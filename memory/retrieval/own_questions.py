@@ -85,6 +85,6 @@ _TOPICS = (
 )
 
 
-def asks_about_asker(question: str) -> list[re.Pattern[str]]:
-    """Return what answers speak of, if the question asks for something common about its speaker; else nothing."""
+def patterns_of_answers(question: str) -> list[re.Pattern[str]]:
+    """Return the patterns of statements that answer a question about the asker; none for other questions."""
     return [topic.answers for topic in _TOPICS if topic.asked.search(question)]

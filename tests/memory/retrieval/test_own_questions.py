@@ -3,7 +3,7 @@
 import pytest
 
 from memory.retrieval.confidence import OWN, add_confidence
-from memory.retrieval.own_questions import asks_about_asker
+from memory.retrieval.own_questions import patterns_of_answers
 from tests.memory.candidates import asking, found
 
 ANSWERED = [
@@ -48,7 +48,7 @@ UNANSWERED = [
 
 
 def answers(question: str, statement: str) -> bool:
-    return any(answer.search(statement) for answer in asks_about_asker(question))
+    return any(answer.search(statement) for answer in patterns_of_answers(question))
 
 
 @pytest.mark.parametrize(("question", "statement"), ANSWERED)
