@@ -3032,7 +3032,7 @@ export interface components {
             suppress_injected?: boolean;
             /** @description Time limit in milliseconds. What is not ready by then is left out, and named in `degraded`. */
             deadline_ms?: number;
-            /** @description Default: the user's latest message; without one, only working memory and the ledger are shown. */
+            /** @description Default: the user's latest message; without one, only working memory, the ledger and the profile of the user are shown. */
             query?: string;
             /**
              * @description Maximum number of tokens of the whole text. The greater of two counts: the estimate, and the count of the tokenizer of an embedding model on this machine.
