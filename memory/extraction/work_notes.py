@@ -316,7 +316,8 @@ def kind_of(sentence: str) -> NoteKind | None:
         return NoteKind.QUESTION_OPEN
     if is_departure(plain):
         return None
-    if _UNDONE.search(plain) is not None:
+    undone = _UNDONE.search(plain)
+    if undone is not None and not is_denied(plain, undone):
         return NoteKind.NEXT_STEP
     for kind, form in FORMS:
         found = list(form.finditer(plain))

@@ -295,5 +295,6 @@ class ActingFields(StrictSerializer):
 
     agent_id = ExternalId(
         required=False,
-        help_text="Agent that acts. Default: the agent that the key is bound to, else the account itself.",
+        help_text="Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an "
+        "agent can have, such as a note, is refused without one (400).",
     )

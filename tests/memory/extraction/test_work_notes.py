@@ -40,6 +40,7 @@ from tests.properties import examples
         ("The colour is still to be decided.", NoteKind.NEXT_STEP),
         ("The day of the inspection is to be confirmed.", NoteKind.NEXT_STEP),
         ("The colour of the fence is TBD.", NoteKind.NEXT_STEP),
+        ("No wall is still to be painted.", None),
         ("The garden is open on Sundays.", None),
         ("Both pumps ran.", NoteKind.RESULT),
         ("Both dogs ran to the gate.", None),
