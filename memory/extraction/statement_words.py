@@ -33,8 +33,8 @@ _CHANGE_PHRASES = (
     (
         r"\b(?:quit|left|leaving|leaves|sold|stopped|gave (?:up|in)|given up|broke up|split up|divorced|retired|fired"
         r"|cancell?ed|dropped?|scrapped|deleted|removed?|closed|ditched|called (?:\w+ ){0,4}off|decommissioned"
-        r"|(?:went|gone) (?:right )?off|is (?:dead|gone|out|off|over|done)|finished|cut|threw|thrown|got rid|ended"
-        r"|expired|ran out|lost)\b"
+        r"|(?:went|gone) (?:right )?off|is (?:dead|gone|out|off|done)|finished|cut|threw|thrown|got rid|ended"
+        r"|expired|ran out|lost)\b|\bis over(?: [a-z]|[.,;:!?)]|$)"
     ),
     # a correction
     (

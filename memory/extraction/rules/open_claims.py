@@ -276,8 +276,10 @@ def _request(said: ClauseContext, text: str) -> str:
         return ""
     how, verb, following = (match["how"] or "").strip(), bare_word(tokens[0]), tokens[1]
     place = _place_of_verb(tokens)
-    if place and tokens[place] in AUXILIARIES and (
-        following in _PREPOSITIONS or all("NOUN" in lemmas(bare_word(word)) for word in tokens[1:place])
+    if (
+        place
+        and tokens[place] in AUXILIARIES
+        and (following in _PREPOSITIONS or all("NOUN" in lemmas(bare_word(word)) for word in tokens[1:place]))
     ):
         # "deploy freeze is Friday" and "work at Acme is fun" are about things
         return ""

@@ -50,6 +50,10 @@ BOTH_HOLD = [
     ("I owe Kim 25 euros.", "I owe my cousin 90 euros."),
     ("The web cache has a limit of 40 MB.", "The image proxies have a limit of 900 MB."),
     ("The user visited Lisbon in 2023.", "The user visited Madrid in 2024."),
+    (
+        "We're building a billing service in Go, Postgres 16 behind it, deployed on Fly",
+        "if the queue is over 10k, the alert goes to #billing-oncall",
+    ),
 ]
 VALUE_DIFFERS = [
     ("The review is on Monday at 14:00.", "The review is on Wednesday at 11:00."),
