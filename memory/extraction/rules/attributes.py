@@ -129,7 +129,7 @@ _READERS = (
     _holds("studies", rf"(?:studies|study) (?:at )?{_AN}{_VALUE}"),
     _holds("owns", rf"(?:owns?|has|have|drives?) (?:an?|the|their) {_VALUE}"),
     _ends("owns", rf"no longer (?:owns?|has|have|drives?) {_AN}{_VALUE}"),
-    _ends("owns", rf"(?:has |have )?(?:sold|gave away|given away|got rid of|gotten rid of) {_AN}{_VALUE}"),
+    _ends("owns", rf"(?:has |have )?(?:sold|gave away|given away|got rid of|gotten rid of) {_AN}{_VALUE}(?: for .+)?"),
 )
 _CONTACTS = frozenset(
     {

@@ -64,7 +64,8 @@ _DANGLING = re.compile(
     r"\b(?:(?-i:[Ii]t)|its|it's|itself|this(?! (?:repo|project|codebase|year|month|spring|summer|autumn|fall|winter)\b)"
     r"|these|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
     r"|else|every one|each one|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
-    r"|the ones|the one(?! (?:who|that|which)\b)|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
+    r"|the ones|the one(?! (?:who|that|which)\b)"
+    r"|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
     r"|\bones?$|\b(?:new|old|other|last|next|first) ones?\b|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week"
     r"|thing|part|time|kind|stuff|sort)\b)"
     r"|(?:^|\b(?:of|in|on|at|for|with|about|after|like|do|did|than|to|all|over|from|by) )that\b",

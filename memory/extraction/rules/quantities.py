@@ -83,9 +83,10 @@ _ORDER = re.compile(
 _DONE = re.compile(
     r"(?:[Tt]he user|[A-Z][\w-]+)(?:'s team)? (?:has |have )?(?P<changed>moved|set|bumped|raised|lowered|increased"
     r"|reduced|decreased|changed|cut|pushed|shifted|rescheduled|postponed|extended|switched|renamed|upgraded|downgraded)"
-    r" (?P<subject>(?:(?:the|their) [\w'/-]+|[a-z]+-[a-z]+)(?: [\w'/-]+){0,4}?) (?:(?:up|down|back|out|forward) )?"
+    r" (?P<subject>(?:(?:the|their) [\w'/-]+|[a-z]+[-_][a-z_]+|retries|replicas|workers|concurrency)"
+    r"(?: [\w'/-]+){0,4}?) (?:(?:up|down|back|out|forward) )?"
     r"(?:from .{1,30}? )?to"
-    r" (?P<value>\S.{0,59}?)(?P<now> now)?\.?"
+    r" (?P<value>\S.{0,59}?)(?P<now> now)?(?: (?:after|because|since|so) .+)?\.?"
 )
 """What somebody did to a thing that has another value since: "The user raised the timeout to 60 seconds"."""
 _RELEASED = re.compile(

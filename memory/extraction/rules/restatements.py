@@ -4,6 +4,7 @@
 cancel the trip" is "I cancelled the trip", "my doctor stopped the metformin" is "I stopped taking metformin",
 "I'm vegan and allergic to nuts" has its subject twice, "As a vegan I avoid eggs" says "I am a vegan", and
 "I've been vegan since uni" is "I am vegan since uni", "I take Ramipril, 5 mg" is "I take 5 mg of Ramipril",
+"I traded the Golf in" is "I sold the Golf",
 "Acme let me go" is "I was let go by Acme", "go live is" is "go-live is", and "I'm starting at Acme as a nurse on
 Monday" is "I start at Acme as …".
 """
@@ -45,6 +46,14 @@ _TAKEN_OFF = re.compile(
     rf"(?:{_BEGIN}(?:[Mm]y|[Tt]he) {_PROFESSIONAL} {_HAS}(?:(?:took|taken|take) me off (?:the |my )?"
     r"|(?:stopped|discontinued) my )"
     rf"|(?:{_BEGIN}[Mm]y|^[Tt]he) {_PROFESSIONAL} {_HAS}(?:stopped|discontinued) (?:the )?)(?P<what>{DRUG})"
+)
+_OFF_DRUG = re.compile(
+    rf"{_BEGIN}I (?:am|came|have come|got) (?:now |finally |completely |fully )*off (?:the |my )?(?P<what>{DRUG})"
+)
+_TRADED_IN = re.compile(
+    rf"{_BEGIN}(?P<who>I|[Ww]e) (?:have )?(?:just |finally )?(?:traded in|traded(?= [\w' -]{{2,30}} in\b))"
+    r" (?P<what>(?:(?:my|our) [\w' -]{2,30}?|the (?:[A-Z][\w-]*|(?:old )?(?:car|van|bike|truck|phone|laptop))))"
+    r"(?: in)?(?=$|[.,;!]| (?:for|and|but|so|because|last|on|yesterday)\b)"
 )
 _DOSE = re.compile(
     rf"(?<= )(?<!is )(?P<what>{DRUG}|[A-Z][a-z]+), "
@@ -107,6 +116,8 @@ def restate(sentence: str) -> str:
     """Return a sentence in words that the rules read, or the sentence as it is."""
     sentence = _PARTED.sub(lambda match: _parted(match) if _may_be_partner(match["who"]) else match[0], sentence)
     sentence = _TAKEN_OFF.sub(r"I stopped taking \g<what>", sentence)
+    sentence = _OFF_DRUG.sub(r"I stopped taking \g<what>", sentence)
+    sentence = _TRADED_IN.sub(r"\g<who> sold \g<what>", sentence)
     sentence = _DOSE.sub(r"\g<dose> of \g<what>", sentence)
     sentence = _HOW_OFTEN.sub("", sentence)
     sentence = _STILL.sub(lambda match: " am" if match["who"] == "I" else " is", sentence)

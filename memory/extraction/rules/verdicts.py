@@ -19,7 +19,7 @@ _OF_ANYTHING = frozenset(["date", "time", "amount", "identifier", "version"])
 """Attributes of one value that things of the moment have as well: "The train is at 9", "Coffee is 4 euros"."""
 _SETTING = re.compile(
     r"\b(?:size|timeout|limit|interval|rate|threshold|budget|ttl|retention|seed|retries|quota|deadline|window|ratio|length"
-    r"|default|region|version|flag)\b[^,]{0,30}? (?:is|are)\b|^[\w ]{2,30}: "
+    r"|default|region|version|flag)\b[^,]{0,30}? (?:is|are|stays?|remains?)\b|^[\w ]{2,30}: "
 )
 """A setting that is known by its name ("The timeout is …"), or has a colon ("Retries: 4"). It may leave readers asking
 of what, but who works on one program knows, and a later value needs the earlier one to replace."""
