@@ -293,7 +293,8 @@ class BoundedAdmin(NamedRowAdmin, BulkActionAdmin, AccountLimitedAdmin):
         else:
             # a refused form has changed its instance: describe what is stored
             stored = self.get_object(request, str(row.pk)) if request.method == "POST" else row
-            context = {**context, **self.describe_row(request, stored or row)}
+            shown = stored or row
+            context = {**context, "subtitle": self.name_row(shown), **self.describe_row(request, shown)}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def history_view(

@@ -134,11 +134,21 @@ def show_search(request: HttpRequest) -> HttpResponse:
             return HttpResponseRedirect(addresses[0][1])
         context |= {"addresses": addresses, "is_id": True, "audit_url": audit_url(request, row_id)}
     elif question:
-        is_everywhere = visible_accounts(request) is None
+        accounts = searched_accounts(request)
+        is_everywhere = accounts is None
         context["names"] = list(search_names(request, question, NAMED_EVERYWHERE if is_everywhere else NAMED))
-        context["words"] = [] if is_everywhere else search_words(request, question)
-        context |= {"is_everywhere": is_everywhere, **search_meaning(request, question)}
+        context["words"] = [] if is_everywhere else search_words(request, question, accounts)
+        context |= {"is_everywhere": is_everywhere, **search_meaning(request, question, accounts)}
     return render_page(request, "search.html", "Search", maximum=MAX_OF_A_KIND, **context)
+
+
+def searched_accounts(request: HttpRequest) -> frozenset[UUID] | None:
+    """Return the accounts to search: those that the request may see, or the only one that there is. None for all."""
+    visible = visible_accounts(request)
+    if visible is not None:
+        return visible
+    existing = frozenset(Account.objects.order_by("pk").values_list("pk", flat=True)[:2])
+    return existing if len(existing) == 1 else None
 
 
 def page_of(name: str) -> Any:
@@ -211,9 +221,9 @@ def readable_kinds(request: HttpRequest) -> list[str]:
     return [spec.name for spec in all_specs() if request.user.has_perm(f"memory.view_{spec.admin_page}")]
 
 
-def search_words(request: HttpRequest, question: str) -> list[FoundGroup]:
+def search_words(request: HttpRequest, question: str, accounts: frozenset[UUID] | None) -> list[FoundGroup]:
     """Return the newest memories of each kind that hold all words. Four statements."""
-    kinds, accounts = readable_kinds(request), visible_accounts(request)
+    kinds = readable_kinds(request)
     matching = find_ids_by_words(question, accounts=accounts, kinds=kinds, limit=MAX_MATCHES)
     place = Window(RowNumber(), partition_by=[F("kind")], order_by=F("pk").desc())
     newest: QuerySet[Any] = limit_rows(Memory.objects.filter(pk__in=matching), request).annotate(place=place)
@@ -266,12 +276,11 @@ def describe_holder(user_id: str, agent_id: str) -> str:
     return ", ".join(f"{label} {excerpt_of(name)}" for label, name in named if name)
 
 
-def search_meaning(request: HttpRequest, question: str) -> dict[str, Any]:
+def search_meaning(request: HttpRequest, question: str, accounts: frozenset[UUID] | None) -> dict[str, Any]:
     """Return what a recall for the account finds that is similar, most similar first.
 
     It needs one account, and counts nothing as read.
     """
-    accounts = visible_accounts(request)
     if accounts is None or len(accounts) != 1:
         return {"needs_account": True}
     (account_id,) = accounts

@@ -36,7 +36,8 @@ class ContextBody(RecallFields):
     query = QuestionText(
         required=False,
         max_length=MAX_QUERY_CHARACTERS,
-        help_text="Default: the user's latest message; without one, only working memory and the ledger are shown.",
+        help_text="Default: the user's latest message; without one, only working memory, the ledger and the profile of "
+        "the user are shown.",
     )
     top_k = TopK(
         default=conf.CONTEXT_RESULTS,
@@ -112,8 +113,8 @@ class Contexts(OwnerViewSet):
         """Lay out working memory, the most similar past conversations and the best evidence as text for the model.
 
         Takes all fields of `/recall`. Turns come with the turns right before and after them, which are items too.
-        Without a query, a vector, or any user message in the conversation, the text is working memory and the keys in
-        the injection ledger.
+        Without a query, a vector, or any user message in the conversation, the text is working memory, the keys in
+        the injection ledger, and the user's profile.
         """
         body, now = self.body(), timezone.now()
         if body["mark_injected"]:

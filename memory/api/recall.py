@@ -326,7 +326,8 @@ class Recall(OwnerViewSet):
         bundle = recall(owner, asked, now=now)
         results = [serialize_result(result, body) for result in bundle.results]
         usage = bundle.usage.with_whole_texts() if body["whole"] else bundle.usage
+        answer = RecallAnswer.serialize(bundle, {"results": results, "usage": UsageAnswer.serialize(usage)})
         return FollowUpResponse(
-            RecallAnswer.serialize(bundle, {"results": results, "usage": UsageAnswer.serialize(usage)}),
+            {"results": results, **answer},  # what was asked for comes first
             follow_up=partial(conclude_recall, owner, asked, bundle, now=now),
         )

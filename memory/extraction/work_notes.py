@@ -211,7 +211,14 @@ _LASTS = re.compile(
     r"|without|by|on|at|in|rather)\b",
     re.IGNORECASE,
 )
-_OPEN = re.compile(r"\bstill (?:open|undecided|unresolved|unanswered|missing|undone)\b|^open \w+", re.IGNORECASE)
+_TO_BE = (
+    r"\b(?:still|yet|remains?) to be \w+|\bto be (?:agreed|chosen|clarified|confirmed|decided|defined|determined)\b"
+)
+_UNDONE = re.compile(rf"{_TO_BE}|\btb[acd]\b", re.IGNORECASE)
+"""What is still to be done, whatever that is: "The port is to be decided" is no decision."""
+_OPEN = re.compile(
+    rf"{_UNDONE.pattern}|\bstill (?:open|undecided|unresolved|unanswered|missing|undone)\b|^open \w+", re.IGNORECASE
+)
 _OPENERS = re.compile(
     r"(?:(?:ok(?:ay)?|alright|all right|well|so|right|yes|yeah|yep|sure|great|perfect|thanks(?: a lot)?|thank you|good|"
     r"fine|got it|understood|makes sense|sounds good|and|also|oh|hi|hello|hey|btw|by the way)\b[ ]?[,.!;:—–-]+\s*"
@@ -309,6 +316,9 @@ def kind_of(sentence: str) -> NoteKind | None:
         return NoteKind.QUESTION_OPEN
     if is_departure(plain):
         return None
+    undone = _UNDONE.search(plain)
+    if undone is not None and not is_denied(plain, undone):
+        return NoteKind.NEXT_STEP
     for kind, form in FORMS:
         found = list(form.finditer(plain))
         is_over = OVER.get(kind)

@@ -179,9 +179,13 @@ def describe_unknown_name(name: str, known: list[str], *, noun: str) -> str:
 
 
 def find_meant_name(name: str, known: Sequence[str]) -> str:
-    """Return the known name that another service calls so, that is spelled like it, or that it is a word of."""
+    """Return the known name that another service calls so, that is spelled like it, or that it is a word of.
+
+    Answers name the `parent_id` of a goal, of which requests send the `parent`.
+    """
     words = [each for each in known if name in each.split("_")]
-    close = [each for each in MEANT_BY.get(name, ()) if each in known] or get_close_matches(name, known, n=1)
+    meant = (*MEANT_BY.get(name, ()), name.removesuffix("_id"))
+    close = [each for each in meant if each in known] or get_close_matches(name, known, n=1)
     # a word of several names says nothing
     return next(iter(close), words[0] if len(words) == 1 else "")
 
@@ -291,5 +295,6 @@ class ActingFields(StrictSerializer):
 
     agent_id = ExternalId(
         required=False,
-        help_text="Agent that acts. Default: the agent that the key is bound to, else the account itself.",
+        help_text="Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an "
+        "agent can have, such as a note, is refused without one (400).",
     )

@@ -145,6 +145,34 @@ def test_the_history_of_a_fact_breaks_no_words(visitor: Visitor) -> None:
     assert visitor.faults == {}, json.dumps(visitor.faults, indent=1)
 
 
+COVERED_HEADINGS = """() => {
+    const tools = [...document.querySelectorAll(".object-tools a")].map((each) => each.getBoundingClientRect());
+    const covered = [];
+    for (const heading of document.querySelectorAll("#content > h1, #content > h2")) {
+        const words = document.createRange();
+        words.selectNodeContents(heading);
+        for (const line of words.getClientRects())
+            if (tools.some((box) => box.left < line.right && box.right > line.left
+                    && box.top < line.bottom && box.bottom > line.top))
+                covered.push(heading.textContent.trim().slice(0, 40));
+    }
+    return covered;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_button_covers_a_long_heading(visitor: Visitor, width: int) -> None:
+    owner = Owner(account_id=Account.objects.create(name="workshop").id, agent_id="assistant")
+    fact = know(owner, f"The user {'really ' * 40}likes long walks.")
+    talk(owner, 1, conversation_id="customer-support-" * 5)
+    conversation = Conversation.objects.get()
+
+    visitor.page.set_viewport_size({"width": width, "height": 900})
+    for page in (page_url("fact", fact.pk), page_url("memory", fact.pk), page_url("conversation", conversation.pk)):
+        visitor.open(page)
+        assert visitor.page.evaluate(COVERED_HEADINGS) == [], page
+
+
 COLOURS = """() => [getComputedStyle(document.querySelector("a.deletelink")).color,
     getComputedStyle(document.body).backgroundColor].map((colour) => colour.match(/\\d+/g).map(Number))"""
 

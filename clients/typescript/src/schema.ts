@@ -2549,7 +2549,7 @@ export interface components {
         };
         /** @description The acting agent. Optional: a bound key determines it, and an unbound key may act for its account. */
         ActingFieldsRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
         };
         /**
@@ -2672,7 +2672,7 @@ export interface components {
             truncated: boolean;
         };
         ArtifactChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -2787,7 +2787,7 @@ export interface components {
             value: unknown;
         };
         CachedBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Any JSON value. */
             value: unknown;
@@ -2927,7 +2927,7 @@ export interface components {
             degraded: string[];
         };
         ContextBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -3032,7 +3032,7 @@ export interface components {
             suppress_injected?: boolean;
             /** @description Time limit in milliseconds. What is not ready by then is left out, and named in `degraded`. */
             deadline_ms?: number;
-            /** @description Default: the user's latest message; without one, only working memory and the ledger are shown. */
+            /** @description Default: the user's latest message; without one, only working memory, the ledger and the profile of the user are shown. */
             query?: string;
             /**
              * @description Maximum number of tokens of the whole text. The greater of two counts: the estimate, and the count of the tokenizer of an embedding model on this machine.
@@ -3053,7 +3053,7 @@ export interface components {
             explain?: boolean;
         };
         ContextChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Unique per owning agent and team. */
             name?: string;
@@ -3211,7 +3211,7 @@ export interface components {
             participants: string[];
         };
         ConversationChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Title, for people. */
             title?: string;
@@ -3223,7 +3223,7 @@ export interface components {
             };
         };
         ConversationEndRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Outcome of the work, from which strategies are learned. Replaces an earlier one. */
             outcome?: components["schemas"]["OutcomeEnum"];
@@ -3252,7 +3252,7 @@ export interface components {
             data: unknown;
         };
         DataBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Any JSON value. */
             data: unknown;
@@ -3350,7 +3350,7 @@ export interface components {
             merged_into: string | null;
         };
         EntityChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -3375,7 +3375,7 @@ export interface components {
             salience?: number;
         };
         EntityMergeBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -3388,7 +3388,7 @@ export interface components {
             from: string;
         };
         EntitySplitBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -3513,7 +3513,7 @@ export interface components {
          */
         EntryMemoryTypeEnum: "factual" | "experiential" | "working";
         EntrySearchRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -3576,7 +3576,7 @@ export interface components {
             slots: components["schemas"]["ExpandedSlot"][];
         };
         EpisodeSearchRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -3827,7 +3827,7 @@ export interface components {
             updated_at: string;
         };
         FactCorrectionRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -3958,7 +3958,7 @@ export interface components {
          */
         FactStatusEnum: "active" | "pending" | "superseded" | "retracted" | "rejected" | "ended";
         FactToLearnRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -4017,7 +4017,7 @@ export interface components {
             erasure: components["schemas"]["ErasureAnswer"] | null;
         };
         FilterBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Limit to memories of this user. */
             user_id?: string;
@@ -4311,7 +4311,7 @@ export interface components {
             status: components["schemas"]["GoalStatusEnum"];
         };
         GoalBlockerRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -4324,7 +4324,7 @@ export interface components {
             by: string;
         };
         GoalBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -4336,7 +4336,7 @@ export interface components {
             description: string;
         };
         GoalChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -4366,7 +4366,7 @@ export interface components {
             };
         };
         GoalEndRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -4582,7 +4582,7 @@ export interface components {
             };
         };
         ImportanceChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /**
              * Format: double
@@ -4739,7 +4739,7 @@ export interface components {
             refresh_ttl?: boolean;
         };
         ItemRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Key of the item. Convention: `skill:…`, `entity:…`, `artifact:…`. */
             item_key: string;
@@ -4778,7 +4778,7 @@ export interface components {
             namespaces: string[][][];
         };
         ItemsQueryRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Items to read by path. */
             reads?: components["schemas"]["ItemToReadRequest"][];
@@ -4790,7 +4790,7 @@ export interface components {
             embedding_model?: string;
         };
         ItemsToWriteRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -4859,7 +4859,7 @@ export interface components {
          */
         KeyedValueBodyMemoryTypeEnum: "task_context" | "conversation" | "tool_result" | "reflection" | "observation" | "factual" | "experiential" | "working";
         KeyedValueBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Session of the key in the tier short_term. Default: none. */
             session_id?: string;
@@ -4917,7 +4917,7 @@ export interface components {
             event_time: string;
         };
         LearningSearchRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5099,7 +5099,7 @@ export interface components {
             first: boolean;
         };
         MarkedItemRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Key of the item. Convention: `skill:…`, `entity:…`, `artifact:…`. */
             item_key: string;
@@ -5188,7 +5188,7 @@ export interface components {
          */
         MemorySearchKindsEnum: "artifact" | "context_entry" | "entity" | "episode" | "fact" | "goal" | "learning" | "note" | "strategy" | "turn";
         MemorySearchRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5284,7 +5284,7 @@ export interface components {
         ModeEnum: "broad" | "default" | "deep";
         /** @description Slots for a record that exists. */
         MoreSlotsRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5345,7 +5345,7 @@ export interface components {
             description?: string;
         };
         NewArtifactRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5400,13 +5400,13 @@ export interface components {
             content?: string;
             /** @description Any JSON value, stored with the content. */
             value?: unknown;
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Author of the new version. Default: the acting agent, else the key. */
             editor?: string;
         };
         NewContextRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Unique per owning agent and team. */
             name: string;
@@ -5429,7 +5429,7 @@ export interface components {
             team?: string | null;
         };
         NewConversationRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5447,7 +5447,7 @@ export interface components {
             };
         };
         NewEntityRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5482,7 +5482,7 @@ export interface components {
         };
         /** @description One entry, or many as `entries`. */
         NewEntriesRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5522,7 +5522,7 @@ export interface components {
             entries?: components["schemas"]["EntryFieldsRequest"][];
         };
         NewEpisodeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5549,7 +5549,7 @@ export interface components {
             event_time?: string;
         };
         NewFactRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5598,7 +5598,7 @@ export interface components {
             event_time?: string;
         };
         NewGoalRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5635,7 +5635,7 @@ export interface components {
             event_time?: string;
         };
         NewInvocationRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5666,7 +5666,7 @@ export interface components {
             conversation_id: string;
         };
         NewInvocationsRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5700,7 +5700,7 @@ export interface components {
             ttl_seconds?: number | null;
         };
         NewLearningRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5735,7 +5735,7 @@ export interface components {
         NewMemoryKindEnum: "note" | "fact" | "goal";
         /** @description A text to remember; with `infer`, a text or messages to learn from. */
         NewMemoryRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5782,7 +5782,7 @@ export interface components {
             expires_at?: string | null;
         };
         NewParticipantRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Agent that is to take part. */
             participant_id: string;
@@ -5796,7 +5796,7 @@ export interface components {
          */
         NewPoolPoolTypeEnum: "shared" | "agent_private" | "team_shared" | "task_scoped";
         NewPoolRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Grants to agents. A change replaces all of them. */
             access_control?: components["schemas"]["AccessControlFieldsRequest"];
@@ -5824,14 +5824,14 @@ export interface components {
             task_id?: string;
         };
         NewPostingRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Any JSON value. May be sent as `text`. */
             content: unknown;
         };
         /** @description A record of the conversation in the path. */
         NewRecordHereRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5873,7 +5873,7 @@ export interface components {
             };
         };
         NewRecordRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5917,7 +5917,7 @@ export interface components {
             conversation_id: string;
         };
         NewRelationshipRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -5953,7 +5953,7 @@ export interface components {
          */
         NewRunPoolPoolTypeEnum: "shared_memory" | "tool_cache" | "blackboard";
         NewRunPoolRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Grants to agents. A change replaces all of them. */
             access_control?: components["schemas"]["AccessControlFieldsRequest"];
@@ -5980,7 +5980,7 @@ export interface components {
          */
         NewRunPoolScopeEnum: "task" | "account" | "global";
         NewRunRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Id of the run. Default: a new UUID. */
             workflow_run_id?: string;
@@ -6004,7 +6004,7 @@ export interface components {
             ttl_seconds?: number;
         };
         NewShortTermMemoryRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Key of the entry in its session. */
             memory_key: string;
@@ -6018,13 +6018,13 @@ export interface components {
             ttl_seconds?: number;
         };
         NewSnapshotRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Need not be unique. */
             name?: string;
         };
         NewStrategyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -6061,7 +6061,7 @@ export interface components {
             name: string;
         };
         NewThoughtRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -6113,7 +6113,7 @@ export interface components {
             } | null;
         };
         NewTurnsRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -6135,7 +6135,7 @@ export interface components {
             ttl_seconds?: number;
         };
         NoteChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -6235,7 +6235,7 @@ export interface components {
         };
         /** @description The acting agent, the user that the operation is for, and the project. */
         OwnerFieldsRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -7011,7 +7011,7 @@ export interface components {
          */
         PoolAnswerPoolTypeEnum: "shared" | "agent_private" | "team_shared" | "task_scoped" | "shared_memory" | "tool_cache" | "blackboard";
         PoolChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Grants to agents. A change replaces all of them. */
             access_control?: components["schemas"]["AccessControlFieldsRequest"];
@@ -7136,7 +7136,7 @@ export interface components {
             version: number;
         };
         ProfileChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User. Must equal the one in the path. */
             user_id?: string;
@@ -7170,7 +7170,7 @@ export interface components {
             at: string;
         };
         PromotionRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -7253,7 +7253,7 @@ export interface components {
             query_embedding?: number[];
             /** @description Name of the model that produced the vector. Default: the configured embedding model. */
             embedding_model?: string;
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -7613,13 +7613,13 @@ export interface components {
             ids: string[];
         };
         RefreshBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Seconds from now until it expires. Default: its own. */
             ttl_seconds?: number;
         };
         ReinforcementRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -7783,7 +7783,7 @@ export interface components {
         };
         /** @description The target of a replay: exactly one of a goal, a structured turn, a work episode, and a decision. */
         ReplayBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -7887,7 +7887,7 @@ export interface components {
          */
         ReplayedKindEnum: "turn_slot" | "work_episode" | "reasoning_trace";
         RestoreBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Default: the acting agent. */
             editor?: string;
@@ -7938,7 +7938,7 @@ export interface components {
         };
         /** @description The work to resume. */
         ResumeBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -8054,7 +8054,7 @@ export interface components {
             at: string | null;
         };
         RunChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description A run ends only once. */
             status?: components["schemas"]["WorkflowRunStatusEnum"];
@@ -8266,7 +8266,7 @@ export interface components {
             similarity: number | null;
         };
         SessionToConsolidateRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Session whose entries are promoted. Empty: of no session. */
             session_id: string;
@@ -8795,7 +8795,7 @@ export interface components {
             degraded: components["schemas"]["DegradedEnum"][];
         };
         StrategySearchRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -9119,7 +9119,7 @@ export interface components {
             ttl_seconds: number;
         };
         ValueBodyRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
             user_id?: string;
@@ -9192,13 +9192,13 @@ export interface components {
             valid_to: string | null;
         };
         VersionToRestoreRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Author of the new version. Default: the acting agent, else the key. */
             editor?: string;
         };
         VoteRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description True if the insight helped the acting agent. */
             helpful: boolean;
@@ -9325,7 +9325,7 @@ export interface components {
             keys: components["schemas"]["WorkingKeyAnswer"][];
         };
         WorkingMemoryChangeRequest: {
-            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+            /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
             agent_id?: string;
             /** @description Values by name, added to the stored ones. A value replaces the stored one of its name. */
             data: {
@@ -9822,7 +9822,7 @@ export interface operations {
     list_artifacts: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -9897,7 +9897,7 @@ export interface operations {
     get_artifact: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -9926,7 +9926,7 @@ export interface operations {
     delete_artifact: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -9980,7 +9980,7 @@ export interface operations {
     get_artifact_lineage: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -10074,7 +10074,7 @@ export interface operations {
     list_contexts: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to archived ones (true), or to those that are not archived (false). */
                 archived?: boolean;
@@ -10144,7 +10144,7 @@ export interface operations {
     get_context: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10169,7 +10169,7 @@ export interface operations {
     delete_context: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10235,7 +10235,7 @@ export interface operations {
                  *     * `lost`: Lines of the log that could not be kept; `count` says how many.
                  */
                 action?: "read" | "search" | "create" | "update" | "boost" | "reduce" | "archive" | "restore" | "lost";
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -10296,7 +10296,7 @@ export interface operations {
     list_context_entries: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -10509,7 +10509,7 @@ export interface operations {
     list_context_snapshots: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -10564,7 +10564,7 @@ export interface operations {
     get_context_snapshot: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10591,7 +10591,7 @@ export interface operations {
     delete_context_snapshot: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10671,7 +10671,7 @@ export interface operations {
     list_conversations: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to archived ones (true), or to those that are not archived (false). */
                 archived?: boolean;
@@ -10730,7 +10730,7 @@ export interface operations {
     get_conversation: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10755,7 +10755,7 @@ export interface operations {
     delete_conversation: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10805,7 +10805,7 @@ export interface operations {
     get_active_goal: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10856,7 +10856,7 @@ export interface operations {
     clear_active_goal: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10906,7 +10906,7 @@ export interface operations {
     get_conversation_context: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Maximum number. */
                 limit?: number;
@@ -10961,7 +10961,7 @@ export interface operations {
     get_conversation_lineage: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -10986,7 +10986,7 @@ export interface operations {
     list_messages: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Maximum number. Default: MEMORY_MAX_CONTEXT_MESSAGES. */
                 limit?: number;
@@ -11013,7 +11013,7 @@ export interface operations {
     list_conversation_participants: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -11068,7 +11068,7 @@ export interface operations {
     remove_participant: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -11146,7 +11146,7 @@ export interface operations {
     list_thoughts: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Maximum number. */
                 limit?: number;
@@ -11199,7 +11199,7 @@ export interface operations {
     list_conversation_turn_records: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -11280,7 +11280,7 @@ export interface operations {
             query?: {
                 /** @description Limit to greater indexes. */
                 after_index?: number;
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -11324,7 +11324,7 @@ export interface operations {
     add_turns: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -11360,7 +11360,7 @@ export interface operations {
     delete_conversation_turn: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -11412,7 +11412,7 @@ export interface operations {
     list_conversation_values: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -11437,7 +11437,7 @@ export interface operations {
     get_conversation_value: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -11492,7 +11492,7 @@ export interface operations {
     delete_conversation_value: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -11518,7 +11518,7 @@ export interface operations {
     list_entities: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -11587,7 +11587,7 @@ export interface operations {
     get_entity: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -11616,7 +11616,7 @@ export interface operations {
     delete_entity: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -11722,7 +11722,7 @@ export interface operations {
     get_entry: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -11747,7 +11747,7 @@ export interface operations {
     delete_entry: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -11849,7 +11849,7 @@ export interface operations {
     list_entry_versions: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -11906,7 +11906,7 @@ export interface operations {
     list_episodes: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -11939,7 +11939,7 @@ export interface operations {
     delete_episodic: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -12103,7 +12103,7 @@ export interface operations {
     preview_erasure: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description A conversation. */
                 conversation_id?: string;
@@ -12276,7 +12276,7 @@ export interface operations {
     list_facts: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Facts that were true at this time. Default: now. */
                 as_of?: string;
@@ -12375,7 +12375,7 @@ export interface operations {
     get_fact: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -12404,7 +12404,7 @@ export interface operations {
     delete_fact: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -12538,7 +12538,7 @@ export interface operations {
     list_goals: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -12601,7 +12601,7 @@ export interface operations {
     get_goal: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -12630,7 +12630,7 @@ export interface operations {
     delete_goal: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -12762,7 +12762,7 @@ export interface operations {
     walk_graph: {
         parameters: {
             query: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -12976,7 +12976,7 @@ export interface operations {
     get_keyed_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Pool that is the tier shared. Default: the agent's own pool. */
                 pool_id?: string;
@@ -13040,7 +13040,7 @@ export interface operations {
     delete_keyed_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Pool that is the tier shared. Default: the agent's own pool. */
                 pool_id?: string;
@@ -13100,7 +13100,7 @@ export interface operations {
     list_learnings: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -13155,7 +13155,7 @@ export interface operations {
     get_learning: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13180,7 +13180,7 @@ export interface operations {
     delete_learning: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13253,7 +13253,7 @@ export interface operations {
     get_ledger: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13358,7 +13358,7 @@ export interface operations {
     list_memories: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to this channel. Default: all channels. */
                 channel?: string;
@@ -13427,7 +13427,7 @@ export interface operations {
     delete_memories: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to this channel. Default: all channels. */
                 channel?: string;
@@ -13457,7 +13457,7 @@ export interface operations {
     get_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -13486,7 +13486,7 @@ export interface operations {
     delete_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -13586,7 +13586,7 @@ export interface operations {
     get_memory_stats: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13608,7 +13608,7 @@ export interface operations {
     list_pools: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -13679,7 +13679,7 @@ export interface operations {
     get_pool: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13704,7 +13704,7 @@ export interface operations {
     delete_pool: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13754,7 +13754,7 @@ export interface operations {
     list_cached_results: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -13783,7 +13783,7 @@ export interface operations {
     get_cached_result: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13838,7 +13838,7 @@ export interface operations {
     delete_cached_result: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -13864,7 +13864,7 @@ export interface operations {
     get_pool_data: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description JSON Pointer to a part of the data, such as `/plan/steps/0`. Default: all of it. */
                 path?: string;
@@ -13977,7 +13977,7 @@ export interface operations {
             query?: {
                 /** @description Limit to greater positions. */
                 after?: number;
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -14058,7 +14058,7 @@ export interface operations {
     get_pool_statistics: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -14083,7 +14083,7 @@ export interface operations {
     get_profile: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description User. Must equal the one in the path. */
                 user_id?: string;
@@ -14110,7 +14110,7 @@ export interface operations {
     delete_profile: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description User. Must equal the one in the path. */
                 user_id?: string;
@@ -14193,7 +14193,7 @@ export interface operations {
     list_relationships: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -14262,7 +14262,7 @@ export interface operations {
     get_relationship: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -14291,7 +14291,7 @@ export interface operations {
     delete_relationship: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -14365,7 +14365,7 @@ export interface operations {
     list_short_term_memories: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -14426,7 +14426,7 @@ export interface operations {
     get_short_term_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -14451,7 +14451,7 @@ export interface operations {
     delete_short_term_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -14501,7 +14501,7 @@ export interface operations {
     list_strategies: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -14560,7 +14560,7 @@ export interface operations {
     get_strategy: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -14589,7 +14589,7 @@ export interface operations {
     delete_strategy: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
@@ -14924,7 +14924,7 @@ export interface operations {
     list_timeline: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to archived memories (true), or to those that are not archived (false). Memories are archived by age, because other memories stand for them, because someone removed them, or together with their context. */
                 archived?: boolean;
@@ -14968,7 +14968,7 @@ export interface operations {
     list_tool_invocations: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to this channel. */
                 channel?: string;
@@ -15031,7 +15031,7 @@ export interface operations {
     get_tool_invocation: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -15079,7 +15079,7 @@ export interface operations {
     list_tools: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Grouping of each tool's rows. */
                 by?: "tool" | "task_type" | "channel" | "task_type_and_channel";
@@ -15113,7 +15113,7 @@ export interface operations {
     list_turn_records: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
@@ -15188,7 +15188,7 @@ export interface operations {
     get_turn_record: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Level to expand a compressed turn to: 0 as stored, 1 slot by slot. Default: its present level. */
                 level?: "0" | "1";
@@ -15215,7 +15215,7 @@ export interface operations {
     delete_turn_record: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -15265,7 +15265,7 @@ export interface operations {
     list_work_episodes: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
@@ -15303,7 +15303,7 @@ export interface operations {
     get_work_episode: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Add the structured turns that it stands for, their slots as stored (`0`) or shortened (`1`). */
                 expand?: "0" | "1";
@@ -15330,7 +15330,7 @@ export interface operations {
     list_workflow_runs: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -15388,7 +15388,7 @@ export interface operations {
     get_workflow_run: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -15439,7 +15439,7 @@ export interface operations {
     list_workflow_run_pools: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
@@ -15494,7 +15494,7 @@ export interface operations {
     get_working_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;
@@ -15547,7 +15547,7 @@ export interface operations {
     delete_working_memory: {
         parameters: {
             query?: {
-                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. What only an agent can have, such as a note, is refused without one (400). */
                 agent_id?: string;
             };
             header?: never;

@@ -54,13 +54,14 @@ _PERSONAL = (
     rf"|diagnosis|medications?|{_SECRET})"
 )
 """What users say of themselves, rather than what programs keep for them: "delete my last order"."""
+_RECORD = r"(?:memori[sz]e|store|save|keep|record|note(?: down)?)"
 _FORMS_OF_FORGETTING = (
-    rf"{_FORGET} {_ALL} i(?:'ve)? {_SAID}(?: (?:about|on|regarding) {_TOPIC})",
+    rf"(?:{_FORGET}|delete|remove|erase) {_ALL} i(?:'ve)? {_SAID}(?: (?:about|on|regarding) {_TOPIC})",
     rf"{_FORGET} (?:that )?i(?:'ve)? {_SAID} that {_STATED}",
     rf"{_FORGET} (?:that )?i(?:'ve)? {_SAID} {_STATED_AS_CLAUSE}",
     rf"{_FORGET} (?:that )?i(?:'ve)? {_SAID} (?:about|on|regarding) {_TOPIC}",
     rf"{_FORGET} (?:that )?i(?:'ve)? (?:ever )?(?:mentioned|shared|told you|gave you) {_OWN}",
-    rf"{_FORGET} that {_STATED}",
+    rf"(?:{_FORGET} (?:the fact )?|(?:delete|remove|erase) the fact )that {_STATED}",
     rf"{_FORGET} (?:my|our|all|all my|all of my) (?:personal )?(?:data|details|information|info|memories)",
     rf"{_FORGET} {_OWN}(?:{_GIVEN})?",
     rf"{_FORGET} (?:{_INDIRECT})",
@@ -74,6 +75,8 @@ _WHOLE = (
     rf"{_UNWANTED} {_OWN}",
     rf"{_UNWANTED} (?:{_INDIRECT})",
     rf"(?:do not|don't|never) remember (?:that )?{_STATED}(?=,? please)",
+    rf"(?:do not|don't) (?:remember|{_RECORD}) that {_STATED_AS_CLAUSE}",
+    rf"(?:do not|don't) {_RECORD} (?P<own>my) (?P<topic>(?:[\w'-]+ ){{0,3}}?{_PERSONAL})",
     (
         rf"(?:forget|delete|remove|erase) {_ALL} you(?:'ve)? (?:know|have|remember(?:ed)?|stored|saved|noted|learned)"
         rf"(?: stored| saved)?(?: about (?:me|{_TOPIC}))?"
@@ -81,7 +84,7 @@ _WHOLE = (
     rf"forget everything about (?:me|{_TOPIC})",
     rf"(?:delete|erase) everything about (?:me|{_OWN})",
     rf"(?:delete|remove|erase) {_OWN} from (?:your|the) (?:memory|memories|notes|records)",
-    rf"(?:delete|erase) (?P<own>my|our) (?P<topic>(?:[\w'-]+ ){{0,3}}?{_PERSONAL})",
+    rf"(?:delete|erase|remove) (?P<own>my|our) (?P<topic>(?:[\w'-]+ ){{0,3}}?{_PERSONAL})",
     r"(?:delete|erase) (?:all )?(?:of )?my (?:personal )?(?:data|details|information|info|memories)",
 )
 _PLEASE = r"(?:,? (?:please|pls|plz|thanks|thank you|thx|ok(?:ay)?|for me|(?:will|would|can|could) you)){0,3}"
@@ -94,7 +97,11 @@ _WHY = (
 _FORMS = tuple(
     re.compile(rf"{form}{_PLEASE}{_WHY}\s*[.!]*", re.IGNORECASE) for form in (*_FORMS_OF_FORGETTING, *_WHOLE)
 )
-_MAY_ASK = re.compile(r"\b(?:forg[eo]t|remember|memori|delete|erase|remove|want you to|you didn't|you did not)", re.I)
+_MAY_ASK = re.compile(
+    r"\b(?:forg[eo]t|remember|memori|delete|erase|remove|want you to|you didn't|you did not"
+    r"|(?:don['’]t|do not) (?:store|save|keep|record|note))",
+    re.IGNORECASE,
+)
 _BEFORE = re.compile(
     r"(?:(?:please|pls|plz|ok(?:ay)?|hey|hi|actually|sorry|no|wait|and|also|just|then|now|oh|"
     r"(?:can|could) you|(?:would|will) you(?=.*\bplease\b)|i(?:'d| would) like you to|"

@@ -64,7 +64,7 @@ _DANGLING = re.compile(
     r"\b(?:(?-i:[Ii]t)|its|it's|itself|this(?! (?:repo|project|codebase|year|month|spring|summer|autumn|fall|winter)\b)"
     r"|these|those|they|them|theirs|they're|you|your|you're|yours|he|him|she|her|hers|here|there|there's|that's|thats"
     r"|else|every one|each one|something|someone|somebody|stuff|whatever|y'all|u|ur|such|that one|another one|the rest"
-    r"|the ones|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
+    r"|the ones|the one(?! (?:who|that|which)\b)|the (?:other|same|first|second|latter|former|last|new|old|next) (?:one|ones|thing|part))\b"
     r"|\bones?$|\b(?:new|old|other|last|next|first) ones?\b|\bthat(?=$| (?:is|was|has|one|way|will|would|day|week"
     r"|thing|part|time|kind|stuff|sort)\b)"
     r"|(?:^|\b(?:of|in|on|at|for|with|about|after|like|do|did|than|to|all|over|from|by) )that\b",
@@ -80,8 +80,8 @@ _FILLERS = re.compile(
     re.IGNORECASE,
 )
 _CONJUNCTION = re.compile(r"^(?:(?:because|'?cause|cuz|so|and|but|plus|as)\s+)+(?=\w)", re.IGNORECASE)
-_HAS_NO_VERB = re.compile(r"(?:do|am|are|have|will|can|did|was|were)[,;:]")
-"""The words after "I" that leave out what they say: "I do, except one"."""
+_HAS_NO_VERB = re.compile(r"(?:do|am|are|have|will|can|did|was|were)(?: not)?[,;:]")
+"""The words after "I" that leave out what they say: "I do, except one", "I'm not, but she is"."""
 _PICTURES = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf]+.*$")
 _THEN = re.compile(r" (?:from|until|till|by|since) then$", re.IGNORECASE)
 _OPEN_BRACKET = re.compile(r"\s*\([^)]*$")
@@ -276,8 +276,10 @@ def _request(said: ClauseContext, text: str) -> str:
         return ""
     how, verb, following = (match["how"] or "").strip(), bare_word(tokens[0]), tokens[1]
     place = _place_of_verb(tokens)
-    if place and tokens[place] in AUXILIARIES and all("NOUN" in lemmas(bare_word(word)) for word in tokens[1:place]):
-        # "deploy freeze is Friday" is about a thing
+    if place and tokens[place] in AUXILIARIES and (
+        following in _PREPOSITIONS or all("NOUN" in lemmas(bare_word(word)) for word in tokens[1:place])
+    ):
+        # "deploy freeze is Friday" and "work at Acme is fun" are about things
         return ""
     is_order = is_base_form(verb) and (how or "NOUN" not in lemmas(verb) or following in _AFTER_ORDER)
     if not is_order or (verb in _NO_ORDER and not how) or _THEIRS.search(match["rest"]):

@@ -123,6 +123,7 @@ NOT_ASSERTED = re.compile(
     r"|quote|unquote|wrote that|reads(?! (?:from|the|only|all|at|every)\b)|pretend\w*|dream(?:ed|t|s)?|story|stories"
     r"|character|in the (?:game|movie|film"
     r"|book|novel|show|play|song|simulation)|someone (?:who|like)|people (?:who|like)|think(?:s|ing)? that i"
+    r"|but (?:(?:i|we|then) ){0,2}(?:(?:came|went|gone|moved|am|are) back|(?:started|began) again|relapsed)"
     r"|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
     re.IGNORECASE,
 )

@@ -222,7 +222,7 @@ def _resolve_dates(text: str, at: datetime, tense: Tense | None, verb: str) -> t
     dates = [date for date in found if date.bound is not Bound.LASTING]
     pieces, end = [], 0
     for date in dates:
-        said, before = _date_words(text[date.begin : date.stop], date), text[end : date.begin]
+        said, before = _date_words(text, date, at), text[end : date.begin]
         pieces += [before, said.removeprefix("on ") if _BEFORE_DATE.search(before) else said]
         end = date.stop
     whole = _DAY_TWICE.sub(r"\g<date>", " ".join("".join((*pieces, text[end:])).split()))
@@ -242,9 +242,15 @@ _FROM_MONTHS = re.compile(rf"\b(?:from|between) (?:the )?{RANGE_OF_MONTHS.patter
 _DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
 
 
-def _date_words(said: str, date: DateMention) -> str:
-    words = date.words
+_TO_ANOTHER = re.compile(r"\s*(?:-|–|to|until|till|through)\b")
+"""The words between two days of which something holds from the one to the other."""
+
+
+def _date_words(text: str, date: DateMention, at: datetime) -> str:
+    said, words = text[date.begin : date.stop], date.words
     bound = "by" if said.lower().startswith("by ") else _BY_BOUND.get(date.bound, "")
+    if said.lower().startswith("from ") and (date.start > at or _TO_ANOTHER.match(text, date.stop)):
+        bound = "from"
     if bound:
         return f"{bound} {words.partition(' ')[2]}"
     begins_with_day = said[:1].isdecimal() or said.split()[0].lower().rstrip(",.") not in (

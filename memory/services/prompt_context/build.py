@@ -24,6 +24,7 @@ from memory.retrieval.candidates import Bundle, Candidate, RecallUsage, to_milli
 from memory.retrieval.lookups import read_adjacent_turns
 from memory.retrieval.pipeline import fold_question, repeats_question
 from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
+from memory.services.profiles import find_profile
 from memory.services.prompt_context.layout import (
     ContextLimits,
     ContextMaterial,
@@ -50,6 +51,8 @@ MAX_EMPTY_ROUNDS = 20
 """The same limit while there is nothing to show yet: in each round some other call has got something."""
 MIN_PACKING_SECONDS = 0.2
 """Seconds for choosing among what was recalled, even if the recall took all the time."""
+
+PROFILE_PARTS = ("preferences", "communication_style", "expertise_areas")
 
 ALL_SUPPRESSED = "all_suppressed"
 """The `degraded` name of an empty context whose answer the ledger holds already."""
@@ -134,9 +137,9 @@ class LedgerMarks:
 def build_prompt_context(owner: Owner, request: PromptContextRequest, *, now: datetime) -> PromptContext:
     """Return working memory, episodes and evidence as one message; marks the items in the ledger if requested.
 
-    Without a query, a vector and a message of a user, the message is working memory and the keys in the ledger. Takes
-    at most five statements, and as many again if others took all that was recalled, or the ledger holds all. Raises as
-    `recall`.
+    Without a query, a vector and a message of a user, the message is working memory, the keys in the ledger and the
+    profile. Takes at most five statements, and as many again if others took all that was recalled, or the ledger holds
+    all. Raises as `recall`.
     """
     fields = WorkingMemory(owner).get(request.recall_request.query.conversation_id)
     return build_with_fields(owner, request, fields, now=now)
@@ -186,12 +189,14 @@ def has_suppressed_answer(owner: Owner, completed: RecallRequest, *, kept_out: S
 def build_without_question(
     owner: Owner, request: PromptContextRequest, fields: Mapping[str, Any], conversation: Conversation | None
 ) -> PromptContext:
-    """Return working memory and the keys in the conversation's ledger, where there is nothing to recall by."""
+    """Return working memory, the keys in the conversation's ledger and the user's profile: nothing to recall by."""
     conversation_id = request.recall_request.query.conversation_id
     ref = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
     injected = sorted(ledger.get_all(ref)) if is_valid_id(conversation_id) else []
     limits = ContextLimits(max_tokens=request.max_tokens, costs=EvidenceCosts(count=token_counter()))
-    material = ContextMaterial(fields=fields, injected=injected, episodes=[], evidence=[], neighbours=[])
+    profile = find_profile(owner, owner.user_id) if owner.user_id else None
+    shown = {name: getattr(profile, name) for name in PROFILE_PARTS} if profile else None
+    material = ContextMaterial(fields=fields, injected=injected, episodes=[], evidence=[], neighbours=[], profile=shown)
     rendered = render_context(material, limits)
     cut = ["context_truncated"] if rendered.is_truncated else []
     return PromptContext(

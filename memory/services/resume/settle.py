@@ -7,7 +7,7 @@ lifted" settles "The schema freeze holds". The sentences are English.
 import re
 
 from memory.extraction.terms import content_words
-from memory.extraction.work_notes import NoteKind
+from memory.extraction.work_notes import NoteKind, is_still_open
 from memory.services.resume.items import PacketItem
 
 MIN_SHARED_WORDS = 2
@@ -83,7 +83,7 @@ def settles_item(later: PacketItem, item: PacketItem) -> bool:
     """Return True if `later` settles the item: it is over, or what the item waits for is.
 
     All that is said to be over stands in the condition of the item ("until the audit is over"), or most of it, two
-    words at least, in the item.
+    words at least, in the item. An item of one word ("Compression is still to be done.") asks for this one alone.
     """
     if item.position >= later.position or item.id == later.id:
         return False
@@ -92,4 +92,6 @@ def settles_item(later: PacketItem, item: PacketItem) -> bool:
     if condition is not None and about and about <= content_words(condition["condition"]):
         return True
     shared = about & item.words
+    if len(item.words - _SETTLING_WORDS) == 1 and is_still_open(item.text):
+        return bool(shared)
     return len(shared) >= MIN_SHARED_WORDS and len(shared) >= MIN_SETTLED_SHARE * len(about)

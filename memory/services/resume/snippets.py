@@ -362,11 +362,16 @@ def note_kind_by_role(role: str, sentence: str) -> NoteKind | None:
 
 
 def is_uninformative(sentence: str, note: NoteKind | None) -> bool:
-    """Return True for a departure, and for a sentence of few content words that names nothing specific."""
+    """Return True for a departure, and for a sentence of few content words that names nothing specific.
+
+    One word is enough for a sentence that says that something is open: "Compression is still to be done."
+    """
     if is_departure(sentence):
         return True
-    if note is None and (settles(sentence) or gives(sentence)):
+    if note in (None, NoteKind.RESULT) and (settles(sentence) or gives(sentence)):
         return False
+    if note == NoteKind.NEXT_STEP and is_still_open(sentence):
+        return not content_words(sentence)
     min_words = MIN_CONTENT_WORDS if note in (None, NoteKind.NEXT_STEP) else MIN_CONTENT_WORDS - 1
     return len(content_words(sentence)) < min_words and not specific_terms(sentence)
 

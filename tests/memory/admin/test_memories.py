@@ -42,6 +42,13 @@ def test_saving_a_page_without_edits_changes_nothing(staff: Client, episode: Epi
     assert AuditEntry.objects.count() == entries
 
 
+def test_a_page_is_headed_by_what_its_memory_says(staff: Client, episode: EpisodicMemory) -> None:
+    page = shown(staff.get(page_url("episodicmemory", episode.id)))
+
+    assert "<h2>The pump was bought in March.</h2>" in page
+    assert str(episode) not in page.partition("<form")[0]
+
+
 def test_line_ends_of_browsers_are_no_edit(staff: Client, episode: EpisodicMemory) -> None:
     save(staff, "episodicmemory", episode, text="The pump was\r\nbought in March.")
 

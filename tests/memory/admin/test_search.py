@@ -157,7 +157,16 @@ def test_the_newest_of_many_are_shown_with_a_link_to_all(staff: Client, account:
     assert staff.get(group.more_url).context["cl"].result_count == 9
 
 
-def test_without_an_account_only_small_tables_are_searched(staff: Client, account: Account) -> None:
+def test_the_only_account_needs_no_choice(staff: Client, account: Account) -> None:
+    know(Owner(account_id=account.id, agent_id="assistant"), "The workshop is warm.")
+
+    response = staff.get(URL, {"q": "workshop"})
+
+    assert groups_of(response)["Facts"] == ["The workshop is warm."]
+    assert "Choose an account" not in shown(response)
+
+
+def test_without_an_account_only_small_tables_are_searched(staff: Client, account: Account, stranger: Account) -> None:
     owner = Owner(account_id=account.id, agent_id="workshop")
     know(owner, "The workshop is warm.")
     talk(owner, 1)
@@ -168,7 +177,9 @@ def test_without_an_account_only_small_tables_are_searched(staff: Client, accoun
     assert "Choose an account at the top of the page to search for everything else" in shown(response)
 
 
-def test_meaning_needs_an_account_and_counts_nothing_as_read(staff: Client, account: Account) -> None:
+def test_meaning_needs_an_account_and_counts_nothing_as_read(
+    staff: Client, account: Account, stranger: Account
+) -> None:
     fact = know(Owner(account_id=account.id, agent_id="assistant"), "The oven is hot.")
     before = Memory.objects.values_list("access_count", "last_accessed").get(pk=fact.pk)
 

@@ -34,6 +34,17 @@ def section(client: ServiceClient, **asked: Any) -> list[str]:
     return found[0].splitlines()[1:] if found else []
 
 
+def test_the_profile_is_in_the_context_of_a_conversation_in_which_nobody_has_said_anything(
+    client: ServiceClient,
+) -> None:
+    write_profile(client, preferences={"seat": "window"})
+
+    answer = client.post("/context", {**BIO, "conversation_id": "new"}).json()
+
+    assert answer["context"].splitlines() == [NOTICE, "", "[User Profile]", "- seat: window"]
+    assert (answer["items"], answer["abstained"]) == ([], False)
+
+
 def test_an_allergy_is_in_the_context_of_a_question_that_nothing_answers(client: ServiceClient) -> None:
     said = [{"role": "user", "content": text} for text in ("I'm allergic to nuts.", "I'm vegan.", "I like jazz.")]
     assert client.post("/conversations/c1/turns", {**BIO, "turns": said}).status_code < 300

@@ -231,6 +231,7 @@ def test_the_root_leads_to_the_documentation() -> None:
     [
         ("/contexts", "type", "context_type"),
         ("/goals", "title", "description"),
+        ("/goals", "parent_id", "parent"),
         ("/pools", "name", "pool_id"),
         ("/tool-invocations", "error", "error_message"),
         ("/facts", "clam", "claim"),

@@ -276,6 +276,7 @@ def test_an_owner_without_memories_receives_an_empty_answer(api: ServiceClient) 
     found = ask(api, agent_id="nobody-yet", user_id="nobody", conversation_id="none", scopes=["session", "profile"])
 
     assert [found[name] for name in ("results", "goals", "profile", "degraded")] == [[], [], None, []]
+    assert list(found)[:1] == ["results"], "what was asked for comes first, before measurements"
 
 
 def test_reads_are_counted_once_the_answer_is_sent(api: ServiceClient) -> None:

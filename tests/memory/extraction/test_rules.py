@@ -80,6 +80,8 @@ def test_plain_statements_become_normalized_claims(text: str, claim: str) -> Non
         "I'm vegetarian, except for fish.",
         "I prefer tea, except in the morning.",
         "My friend Tom died laughing at the joke.",
+        "I quit coffee once in 2015 but came back after a week.",
+        "We moved to Leeds but then moved back.",
         "My friend Tom died inside.",
         "I live in Porto, right?",
         "If I lived in Rome, I owned a scooter.",

@@ -52,6 +52,10 @@ def statements(text: str) -> list[Statement]:
         ("no emojis in commit messages please", "The user asks for no emojis in commit messages"),
         ("don't touch the iOS signing", "The user asks not to touch the iOS signing"),
         ("from now on use 2 spaces", "The user asks to use 2 spaces"),
+        (
+            "we freeze deploys from Dec 20 to Jan 3",
+            "The user's team freezes deploys from 20 December 2023 to 3 January 2024",
+        ),
         ("use ruff instead of flake8", "The user asks to use ruff instead of flake8"),
         ("bump batch_size to 64", "The user asks to bump batch_size to 64"),
         ("Oven 2 runs at 230 degrees", "Oven 2 runs at 230 degrees"),

@@ -146,6 +146,23 @@ def test_orders_that_are_carried_out_are_no_decisions_and_what_is_said_to_be_ope
     assert [item.text for item in packet.items_in(PacketSection.OPEN_ENDS)] == ["CHF rounding is still open."]
 
 
+def test_what_is_still_to_be_done_is_an_open_end_however_few_words_say_it(owner: Owner) -> None:
+    filler = [turn(f"Table {name} has rows.") for name in ("one", "two", "three", "four", "five")]
+    say(owner, turn("Streaming works. Compression is still to be done."), *filler)
+
+    packet = resume_work(owner, ResumeRequest(conversation_id="c1"), now=NOW)
+
+    assert [item.text for item in packet.items_in(PacketSection.OPEN_ENDS)] == ["Compression is still to be done."]
+
+
+def test_what_was_to_be_done_is_no_open_end_once_it_is_done(owner: Owner) -> None:
+    say(owner, turn("Compression is still to be done."), turn("Compression is done."))
+
+    packet = resume_work(owner, ResumeRequest(conversation_id="c1"), now=NOW)
+
+    assert packet.items_in(PacketSection.OPEN_ENDS) == []
+
+
 @pytest.mark.parametrize("request_text", ["Fix the lexer.", "Deploy the parser.", "Can you fix the lexer?"])
 def test_the_last_request_is_shown_whatever_its_length(owner: Owner, request_text: str) -> None:
     earlier = turn("Feed the cat."), turn("Done.", role="assistant")
