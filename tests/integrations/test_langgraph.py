@@ -1,7 +1,10 @@
 """The LangGraph store on the service, beyond what langgraph's own tests ask for."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from agent_memory_client import Client
 from agent_memory_integrations.langgraph import AgentMemoryStore
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
@@ -57,3 +60,22 @@ def test_a_store_goes_on_after_its_context_was_deleted(client: Client) -> None:
 
     assert found == [None, [], None]
     assert [item.key for item in store.search(("users",))] == ["food"]
+
+
+async def embed_words(texts: Sequence[str]) -> list[list[float]]:
+    return [[float("seat" in text), float("meat" in text), 1.0] for text in texts]
+
+
+def test_an_asynchronous_embed_is_awaited(client: Client) -> None:
+    store = AgentMemoryStore(client, index={"embed": embed_words, "dims": 3, "fields": ["text"]})
+    food, unseen = {"text": "Anton eats no meat."}, {"text": "Anton buys meat."}
+
+    asyncio.run(store.aput(SPACE, "seat", {"text": "Anton wants an aisle seat."}))
+    asyncio.run(store.abatch([PutOp(SPACE, "food", food), PutOp(SPACE, "unseen", unseen, index=False)]))
+
+    found = asyncio.run(store.asearch(SPACE, query="Which meat?", limit=2))
+    assert [each.key for each in found] == ["food", "seat"]
+    assert found[0].score == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="async"):
+        store.search(SPACE, query="Which meat?")
+    assert len(store.search(SPACE)) == 3

@@ -1,5 +1,7 @@
 """mem0's own client, in an environment of its own, against `/compat/mem0`."""
 
+import asyncio
+import inspect
 import os
 import subprocess
 from contextlib import closing
@@ -10,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 from agent_memory_client import Client, NotFoundError
-from agent_memory_integrations.mem0_memory import Memory
+from agent_memory_integrations.mem0_memory import AsyncMemory, Memory
 
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
@@ -210,6 +212,34 @@ def test_a_user_of_any_name_is_deleted(compat: "Mem0Routes", name: str) -> None:
         memory.delete_all(user_id=name)
 
     assert (compat.count(user_id=name), compat.count(user_id="org")) == (0, 1)
+
+
+def test_the_asynchronous_memory_has_the_methods_of_the_other_one(compat: Mem0Routes) -> None:
+    async def use() -> list[Any]:
+        async with AsyncMemory(url=compat.url, api_key=compat.key) as memory:
+            texts = [f"Alex owns {number} bicycles." for number in range(12)]
+            added = await asyncio.gather(*(memory.add(each, user_id="alex", infer=False) for each in texts))
+            memory_id = added[0]["results"][0]["id"]
+            await memory.update(memory_id, "Alex owns a blue canoe.")
+            best = await memory.search("canoe", filters={"user_id": "alex"}, top_k=1)
+            [first, *_] = await memory.history(memory_id)
+            await memory.delete(memory_id)
+            gone = await memory.get(memory_id)
+            left = await memory.get_all(filters={"user_id": "alex"})
+            await memory.delete_all(user_id="alex")
+            with pytest.raises(ValueError, match="Name at least one"):
+                await memory.add("Ben owns a car.")
+            return [best["results"][0]["memory"], first["event"], gone, len(left["results"])]
+
+    assert asyncio.run(use()) == ["Alex owns a blue canoe.", "ADD", None, 11]
+    assert compat.count(user_id="alex") == 0
+
+
+def test_methods_of_both_memories_have_the_same_parameters() -> None:
+    shared = [name for name in vars(Memory) if not name.startswith("_")]
+    signatures = [{name: inspect.signature(getattr(each, name)) for name in shared} for each in (Memory, AsyncMemory)]
+
+    assert signatures[0] == signatures[1]
 
 
 def test_only_what_is_named_is_deleted(compat: Mem0Routes, client: Client) -> None:

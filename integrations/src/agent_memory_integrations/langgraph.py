@@ -38,6 +38,8 @@ MAX_QUESTIONS = 50
 """Searches, and lists of namespaces, of one request."""
 MAX_PATH_CHARACTERS = 200
 ENCODED = re.compile(r"[%\x00-\x1f\x7f-\x9f]")
+Vectors = Mapping[str, Sequence[float]]
+"""The embeddings of texts, made in this process."""
 
 
 class AgentMemoryStore(BaseStore):
@@ -45,8 +47,8 @@ class AgentMemoryStore(BaseStore):
 
     Without `index`, the service embeds the whole value of each item with its own model. `index={"fields": [...]}` names
     the fields to embed, each by itself, and `index={"embed": …, "dims": …}` embeds in this process instead, under the
-    name `embedding_model`. False embeds nothing, so that queries are ignored. Expired items are never returned
-    (`omit_expired`), and need no sweeper.
+    name `embedding_model`; an asynchronous `embed` is for the asynchronous methods. False embeds nothing, so that
+    queries are ignored. Expired items are never returned (`omit_expired`), and need no sweeper.
     """
 
     supports_ttl = True
@@ -72,38 +74,52 @@ class AgentMemoryStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations: all reads in one request, then all writes in another one; large batches in several."""
-        listed = list(ops)
-        for op in listed:
-            validate_op_namespace(op)
+        prepared = prepare_ops(ops)
+        texts = self._list_embedded(prepared)
+        vectors = self._embeddings.embed_documents(texts) if self._embeddings and texts else []
+        return self._execute(prepared, dict(zip(texts, vectors, strict=True)))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations: the embeddings are awaited, and the requests are sent in a thread."""
+        prepared = prepare_ops(ops)
+        texts = self._list_embedded(prepared)
+        vectors = await self._embeddings.aembed_documents(texts) if self._embeddings and texts else []
+        return await asyncio.to_thread(self._execute, prepared, dict(zip(texts, vectors, strict=True)))
+
+    def _execute(self, listed: Sequence[Op], vectors: Vectors) -> list[Result]:
         results: list[Result] = [None] * len(listed)
         reads = [(at, op) for at, op in enumerate(listed) if not isinstance(op, PutOp)]
         if reads:
             for chunk in divide_reads(reads):
-                for (at, _), result in zip(chunk, self._read([op for _, op in chunk]), strict=True):
+                for (at, _), result in zip(chunk, self._read([op for _, op in chunk], vectors), strict=True):
                     results[at] = result
-        puts = list({(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}.values())
+        puts = list_last_puts(listed)
         for start in range(0, len(puts), MAX_ITEMS):
-            self._write(puts[start : start + MAX_ITEMS])
+            self._write(puts[start : start + MAX_ITEMS], vectors)
         return results
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in a thread, as the client is synchronous."""
-        return await asyncio.to_thread(self.batch, list(ops))
+    def _list_embedded(self, ops: Sequence[Op]) -> list[str]:
+        """Return the texts that this process embeds, each once: queries, and what searches compare with them."""
+        if self._embeddings is None:
+            return []
+        asked = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
+        stored = [text for op in list_last_puts(ops) for text in self._list_texts(op)]
+        return list(dict.fromkeys([*asked, *stored]))
 
-    def _read(self, ops: Sequence[Op]) -> list[Result]:
+    def _read(self, ops: Sequence[Op], vectors: Vectors) -> list[Result]:
         gets = [op for op in ops if isinstance(op, GetOp) and may_exist(op)]
         searches = [op for op in ops if isinstance(op, SearchOp)]
         lists = [op for op in ops if isinstance(op, ListNamespacesOp)]
         found = self._context.query(
             reads=[{"namespace": op.namespace, "key": op.key, "refresh_ttl": op.refresh_ttl} for op in gets],
-            searches=self._make_searches(searches),
+            searches=self._make_searches(searches, vectors),
             namespaces=[make_namespace_question(op) for op in lists],
             **({"embedding_model": self._model} if self._model else {}),
         )
         if found is None:
             return [None if isinstance(op, GetOp) else [] for op in ops]
         if is_cut(found):
-            return self._read_parts(ops)
+            return self._read_parts(ops, vectors)
         answers: dict[type, Iterator[Any]] = {
             GetOp: iter(found["reads"]),
             SearchOp: iter(found["searches"]),
@@ -114,56 +130,49 @@ class AgentMemoryStore(BaseStore):
             for op in ops
         ]
 
-    def _read_parts(self, ops: Sequence[Op]) -> list[Result]:
+    def _read_parts(self, ops: Sequence[Op], vectors: Vectors) -> list[Result]:
         """Read what one answer has no room for: half of the operations at a time, and one search in pages."""
         if len(ops) > 1:
             half = len(ops) // 2
-            return [*self._read(ops[:half]), *self._read(ops[half:])]
+            return [*self._read(ops[:half], vectors), *self._read(ops[half:], vectors)]
         [op] = ops
         if not isinstance(op, SearchOp):
             raise AgentMemoryError("An item is longer than an answer of the service may be.")
-        [search] = self._make_searches([op])
+        [search] = self._make_searches([op], vectors)
         pages, items = ItemPages(search, wanted=op.limit), []
         model: dict[str, Any] = {"embedding_model": self._model} if self._model else {}
         while (asked := pages.next_search()) and (found := self._context.query(searches=[asked], **model)):
             items += pages.read_items(found)
         return [make_result(op, {"items": items})]
 
-    def _make_searches(self, ops: Sequence[SearchOp]) -> list[dict[str, Any]]:
+    def _make_searches(self, ops: Sequence[SearchOp], vectors: Vectors) -> list[dict[str, Any]]:
         questions = [make_question(op) for op in ops]
-        asked = (
-            [] if self.index_config is False else [each for each in zip(ops, questions, strict=True) if each[0].query]
-        )
-        if self._embeddings and asked:
-            vectors = self._embeddings.embed_documents([op.query or "" for op, _ in asked])
-            for (_, question), vector in zip(asked, vectors, strict=True):
-                question["query_embedding"] = vector
-        else:
-            for op, question in asked:
+        for op, question in zip(ops, questions, strict=True):
+            if op.query and self._embeddings:
+                question["query_embedding"] = vectors[op.query]
+            elif op.query and self.index_config is not False:
                 question["query"] = op.query
         return questions
 
-    def _write(self, ops: Sequence[PutOp]) -> None:
-        items = [self._make_item(op, op.value) for op in ops if op.value is not None]
+    def _write(self, ops: Sequence[PutOp], vectors: Vectors) -> None:
+        items = [self._make_item(op, op.value, vectors) for op in ops if op.value is not None]
         gone = [{"namespace": op.namespace, "key": str(op.key)} for op in ops if op.value is None]
-        if self._embeddings:
-            texts = [text for item in items for text in item["texts"]]
-            vectors = iter(self._embeddings.embed_documents(texts) if texts else [])
-            for item in items:
-                item["embeddings"] = [next(vectors) for _ in item["texts"]]
         model = {"embedding_model": self._model} if self._model else {}
         # items are of the agent, whatever user the client names: a graph keeps those of several users
         self._context.write(items=items, deleted=gone, user_id=None, **model)
 
-    def _make_item(self, op: PutOp, value: Mapping[str, Any]) -> dict[str, Any]:
-        texts = [] if self.index_config is False else self._list_texts(value, op.index)
-        item = {"namespace": op.namespace, "key": str(op.key), "value": dict(value), "texts": texts}
+    def _make_item(self, op: PutOp, value: Mapping[str, Any], vectors: Vectors) -> dict[str, Any]:
+        texts = self._list_texts(op)
+        item: dict[str, Any] = {"namespace": op.namespace, "key": str(op.key), "value": dict(value), "texts": texts}
+        if self._embeddings:
+            item["embeddings"] = [vectors[text] for text in texts]
         return item if op.ttl is None else item | {"ttl_seconds": op.ttl * SECONDS_PER_MINUTE}
 
-    def _list_texts(self, value: Mapping[str, Any], index: Literal[False] | Sequence[str] | None) -> list[str]:
+    def _list_texts(self, op: PutOp) -> list[str]:
         """Return the texts that searches compare. Each is compared by itself."""
-        paths = [] if index is False else index or self._fields
-        return [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
+        if self.index_config is False or op.index is False or op.value is None:
+            return []
+        return [text for path in op.index or self._fields for text in get_text_at_path(op.value, path) if text.strip()]
 
 
 @dataclass(slots=True)
@@ -173,6 +182,19 @@ class ReadChunk:
     reads: list[tuple[int, Op]] = field(default_factory=list)
     items: int = 0
     questions: int = 0
+
+
+def prepare_ops(ops: Iterable[Op]) -> list[Op]:
+    """Return operations as a list. Raises InvalidNamespaceError for a namespace that cannot be."""
+    listed = list(ops)
+    for op in listed:
+        validate_op_namespace(op)
+    return listed
+
+
+def list_last_puts(ops: Iterable[Op]) -> list[PutOp]:
+    """Return the writes that count: of several of one key, the last one."""
+    return list({(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}.values())
 
 
 def divide_reads(reads: Sequence[tuple[int, Op]]) -> list[list[tuple[int, Op]]]:

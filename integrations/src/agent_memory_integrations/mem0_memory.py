@@ -1,4 +1,4 @@
-"""The shape of mem0's open-source `Memory`, answered by `/compat/mem0`: a changed import is enough.
+"""The shape of mem0's open-source `Memory` and `AsyncMemory`, answered by `/compat/mem0`: a changed import is enough.
 
 from agent_memory_integrations.mem0_memory import Memory
 
@@ -7,9 +7,11 @@ memory.add("I am allergic to nuts.", user_id="alex")
 memory.search("What can Alex not eat?", filters={"user_id": "alex"})
 """
 
+import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from uuid import UUID
 
 import httpx2
@@ -19,6 +21,8 @@ from agent_memory_client.config import read_key
 DEFAULT_URL = "http://127.0.0.1:8004/compat/mem0"
 ENTITY_IDS = ("user_id", "agent_id", "run_id")
 Answer = dict[str, Any]
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class Memory:
@@ -130,6 +134,53 @@ class Memory:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         return read_answer(self._http.request(method, self.url + path, json=body))
+
+
+def run_in_thread(
+    method: Callable[Concatenate[Memory, Parameters], Result],
+) -> Callable[Concatenate["AsyncMemory", Parameters], Coroutine[Any, Any, Result]]:
+    """Return a method that awaits the one of `Memory`, which runs in a thread."""
+
+    @wraps(method)
+    async def call(self: "AsyncMemory", /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        return await asyncio.to_thread(method, self.memory, *args, **kwargs)
+
+    return call
+
+
+class AsyncMemory:
+    """The methods of `Memory`, to be awaited. As in mem0, `from_config` and `close` are not."""
+
+    def __init__(self, config: Any = None, *, url: str | None = None, api_key: str | None = None) -> None:
+        self.memory = Memory(config, url=url, api_key=api_key)
+
+    @classmethod
+    def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
+        """Return a memory. The configuration is kept and not used."""
+        return cls(dict(config_dict))
+
+    @property
+    def config(self) -> Any:
+        return self.memory.config
+
+    add = run_in_thread(Memory.add)
+    search = run_in_thread(Memory.search)
+    get = run_in_thread(Memory.get)
+    get_all = run_in_thread(Memory.get_all)
+    update = run_in_thread(Memory.update)
+    delete = run_in_thread(Memory.delete)
+    delete_all = run_in_thread(Memory.delete_all)
+    history = run_in_thread(Memory.history)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.memory.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self.close()
 
 
 def check_entities(named: Mapping[str, Any]) -> None:
