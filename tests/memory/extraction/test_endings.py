@@ -44,11 +44,6 @@ from tests.memory.extraction.spoken import claims, said
         ("I take metformin 500 mg.", "My GP took me off metformin.", "The user stopped taking metformin"),
         ("I take metformin 500 mg.", "I'm off metformin now.", "The user stopped taking metformin"),
         ("I own a Golf.", "I traded the Golf in for an e-bike.", "The user sold the Golf for an e-bike"),
-        (
-            "The retries are 3.",
-            "we bumped retries to 5 after the outage",
-            "The user bumped retries to 5 after the outage",
-        ),
         ("I'm going to Rome on 20 December.", "The Rome trip is cancelled.", "The Rome trip is cancelled"),
         ("I'm going to Rome on 20 December.", "I cancelled my trip to Rome.", "The user canceled their trip to Rome"),
         ("I'm going to Rome on 20 December.", "I'm not going to Rome anymore.", "The user is no longer going to Rome"),
