@@ -1,6 +1,8 @@
 """Redis elsewhere: as it is while its server is down, and one of a test's own."""
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -24,13 +26,19 @@ def redis_away() -> Iterator[None]:
 
 @contextmanager
 def own_redis() -> Iterator[None]:
-    """An empty server for this block alone: CONFIG SET on the shared one would affect tests that run in parallel."""
+    """An empty server for this block alone: CONFIG SET on the shared one would affect tests that run in parallel.
+
+    It is killed: asked to stop, one that cannot write to its disk goes on for a minute.
+    """
     with ExitStack() as stack:
         place = make_temporary_paths(PREFIX)
         stack.callback(shutil.rmtree, place.base, ignore_errors=True)
         valkey = ValkeyServer(place)
         stack.callback(valkey.stop)
         valkey.start()
+        pid = valkey.pid()
+        assert pid is not None
+        stack.callback(os.kill, pid, signal.SIGKILL)
         stack.enter_context(redis_at(store_url(valkey.socket())))
         yield
 

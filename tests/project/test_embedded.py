@@ -315,6 +315,8 @@ def test_a_server_whose_disk_is_full_answers_commands_that_look_for_it(data: Pat
     valkey.start()
 
     assert valkey.is_running()
+    # asked to stop, it would go on for a minute to save
+    kill(valkey.pid())
 
 
 def test_a_socket_path_that_is_too_long_is_refused(data: Path) -> None:
