@@ -29,7 +29,7 @@ _REPLACED |= dict.fromkeys(map(ord, "‘’ʼ`´"), "'") | dict.fromkeys(map(ord
 OF_A_THING = re.compile(
     r"the user's |\S+(?: \S+){0,3} asks to "
     r"|the user (?:moved|set|bumped|raised|lowered|increased|reduced|decreased|changed|cut|pushed|shifted|rescheduled"
-    r"|postponed|extended|switched|renamed|upgraded|downgraded|updated|migrated) (?:the|their|to) "
+    r"|postponed|extended|switched|renamed|upgraded|downgraded|updated|migrated) "
 )
 """The beginning of a claim, in lower case, that names the user and is about a thing."""
 _STANDS_FOR_SPEAKERS = frozenset({"user", "assi"})

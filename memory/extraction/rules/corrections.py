@@ -114,7 +114,9 @@ def effects_of_statement(
     plans = plans if len(days) == 1 else []
     claim = statement.claim
     held = [each for each in earlier if ends_held(claim, each.claim) or reschedules(claim, each.claim)]
-    held += [each for each in earlier if changes_dose(claim, each.claim) or replaces_routine(statement, each.claim)]
+    is_change = statement.is_change
+    held += [each for each in earlier if changes_dose(claim, each.claim, is_change=is_change)]
+    held += [each for each in earlier if replaces_routine(statement, each.claim)]
     plans += held
     against = tuple(each.number for each in earlier if _is_against(statement, reading, each, plans))
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:

@@ -121,10 +121,13 @@ def is_on_other_days(new: str, old: str) -> bool:
     return len(what) == 1 and len(days) == 2
 
 
-def changes_dose(new: str, old: str) -> bool:
-    """Return True for two doses of one medicine that somebody is on: "is on 10 mg of Ramipril", "takes 5 mg of …"."""
+def changes_dose(new: str, old: str, *, is_change: bool = False) -> bool:
+    """Return True for two doses of one medicine that somebody is on: "is on 10 mg of Ramipril", "takes 5 mg of …".
+
+    Who takes 10 mg may take 5 mg at another time of the day, unless words say that it changed (`is_change`).
+    """
     ours, theirs = _TAKES.fullmatch(new), _TAKES.fullmatch(old) or _PUT_ON.fullmatch(old)
-    if ours is None or theirs is None or " is on " not in new:
+    if ours is None or theirs is None or not (is_change or " is on " in new):
         return False
     is_same = all(ours[part].casefold() == theirs[part].casefold() for part in ("who", "drug"))
     return is_same and ours["dose"] != theirs["dose"]

@@ -50,15 +50,16 @@ _TAKEN_OFF = re.compile(
 _OFF_DRUG = re.compile(
     rf"{_BEGIN}I (?:am|came|have come|got) (?:now |finally |completely |fully )*off (?:the |my )?(?P<what>{DRUG})"
 )
+_AMOUNT_OF_DRUG = r"\d[\d.,]* ?(?:mg|mcg|µg|g|ml|iu|units|tablets?|pills?|drops|puffs)"
+_NEW_DOSE = re.compile(
+    rf"{_BEGIN}I am (?:now |back )?(?:down|up|now) (?:to|on) (?P<dose>{_AMOUNT_OF_DRUG})(?: of)? (?P<what>{DRUG})"
+)
 _TRADED_IN = re.compile(
     rf"{_BEGIN}(?P<who>I|[Ww]e) (?:have )?(?:just |finally )?(?:traded in|traded(?= [\w' -]{{2,30}} in\b))"
     r" (?P<what>(?:(?:my|our) [\w' -]{2,30}?|the (?:[A-Z][\w-]*|(?:old )?(?:car|van|bike|truck|phone|laptop))))"
     r"(?: in)?(?=$|[.,;!]| (?:for|and|but|so|because|last|on|yesterday)\b)"
 )
-_DOSE = re.compile(
-    rf"(?<= )(?<!is )(?P<what>{DRUG}|[A-Z][a-z]+), "
-    r"(?P<dose>\d[\d.,]* ?(?:mg|mcg|µg|g|ml|iu|units|tablets?|pills?|drops|puffs)\b(?! of\b))"
-)
+_DOSE = re.compile(rf"(?<= )(?<!is )(?P<what>{DRUG}|[A-Z][a-z]+), (?P<dose>{_AMOUNT_OF_DRUG}\b(?! of\b))")
 _HOW_OFTEN = re.compile(
     r",(?= (?:every (?:other |second )?(?:day|night|morning|evening|week|month|weekday|\w+day)|(?:once|twice) an? \w+"
     r"|(?:three|four) times a \w+|in the (?:mornings?|evenings?)|on \w+days)\b"
@@ -117,6 +118,7 @@ def restate(sentence: str) -> str:
     sentence = _PARTED.sub(lambda match: _parted(match) if _may_be_partner(match["who"]) else match[0], sentence)
     sentence = _TAKEN_OFF.sub(r"I stopped taking \g<what>", sentence)
     sentence = _OFF_DRUG.sub(r"I stopped taking \g<what>", sentence)
+    sentence = _NEW_DOSE.sub(r"I now take \g<dose> of \g<what>", sentence)
     sentence = _TRADED_IN.sub(r"\g<who> sold \g<what>", sentence)
     sentence = _DOSE.sub(r"\g<dose> of \g<what>", sentence)
     sentence = _HOW_OFTEN.sub("", sentence)
