@@ -83,8 +83,8 @@ _NO_PROSE = re.compile(
 _MAY_LEAD_A_LINE = re.compile(
     r"\s*(?:correction|confession|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
     r"|(?:please )?(?:remember|note|don't forget)(?: that| this)?|important|about me|change of plans?"
-    r"|(?:quick )?context|background|setup|heads up|reminder|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning"
-    r"|afternoon|evening|week|sprint))"
+    r"|(?:quick )?(?:context|intro(?:duction)?)|background|setup|heads up|reminder"
+    r"|(?:plans? for )?(?:today|tonight|tomorrow|this (?:morning|afternoon|evening|week|sprint))"
     r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing"
     r"|(?:big |good |great |some )?news|(?:i|we)(?:'ve| have)?(?: just| finally)? (?:moved|switched|changed|swapped"
     r"|replaced|agreed|decided|upgraded|drop(?:ped)?|ditch(?:ed)?)(?: [\w' ]{1,30})?)\s*:\s*",
@@ -117,14 +117,13 @@ _REPORTED = re.compile(
     r"\b(?:said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|heard that|i hear|wrote that)\b", re.I
 )
 NOT_ASSERTED = re.compile(
-    r"\b(?:if|unless|whether|wish|imagin\w*|suppos(?:e|ing|edly)|assum(?:e|ing)|hypothetical\w*|provided that|let's say"
-    r"|say that|would have|could have|should have|might have|otherwise"
-    r"|said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|alleg\w+|rumou?r\w*|heard that|i hear"
-    r"|quote|unquote|wrote that|reads(?! (?:from|the|only|all|at|every)\b)|pretend\w*|dream(?:ed|t|s)?|story|stories"
-    r"|character|in the (?:game|movie|film"
-    r"|book|novel|show|play|song|simulation)|someone (?:who|like)|people (?:who|like)|think(?:s|ing)? that i"
-    r"|but (?:(?:i|we|then) ){0,2}(?:(?:came|went|gone|moved|am|are) back|(?:started|began) again|relapsed)"
-    r"|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
+    r"\b(?:if|unless|whether|wish|imagin\w*|suppos(?:e|ing|edly)|assum(?:e|ing)|hypothetical\w*|provided that"
+    r"|let's say|say that|would have|could have|should have|might have|otherwise|said|says|saying|told|tells"
+    r"|claim(?:s|ed|ing)?|according to|apparently|alleg\w+|rumou?r\w*|heard that|i hear|quote|unquote|wrote that"
+    r"|reads(?! (?:from|the|only|all|at|every)\b)|pretend\w*|dream(?:ed|t|s)?|story|stories|character|in the (?:game"
+    r"|movie|film|book|novel|show|play|song|simulation)|someone (?:who|like)|people (?:who|like)|think(?:s"
+    r"|ing)? that i|but (?:(?:i|we|then) ){0,2}(?:(?:came|went|gone|moved|am|are) back|(?:started|began) again"
+    r"|relapsed)|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
     re.IGNORECASE,
 )
 _IF_IN_DOUBT = re.compile(

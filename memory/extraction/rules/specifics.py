@@ -109,8 +109,24 @@ _ORDINAL_MONTH = re.compile(
 )
 
 
+_DAYS_OF_MONTH = re.compile(
+    rf"\b(?P<month>{'|'.join(MONTHS)}|(?:{'|'.join(month[:3] for month in MONTHS)})\b\.?) "
+    r"(?P<days>\d{1,2}(?:st|nd|rd|th)?(?: and |-|–)\d{1,2}(?:st|nd|rd|th)?)(?:,? (?P<year>(?:19|20)\d\d))?"
+    r"(?=$|[.,;!?)](?!\d)| (?:in|at|and|so|but|we|I|with|for|this|next)\b)"
+)
+
+
 def capitalize_dates(text: str) -> str:
-    """Return a text with its months (next to a day) and weekdays capitalized, as dates are read."""
+    """Return a text with its months (next to a day) and weekdays capitalized, and days before their month.
+
+    So are dates read: "12 and 13 December" for "dec 12 and 13".
+    """
     text = _SHORT_MONTH.sub(lambda match: match[0].capitalize(), text)
     text = _SMALL_MONTH.sub(lambda match: match[0].capitalize(), text)
+    text = _DAYS_OF_MONTH.sub(days_before_month, text)
     return _ORDINAL_MONTH.sub(lambda match: match[0].title().replace("Of ", "of "), text)
+
+
+def days_before_month(match: re.Match[str]) -> str:
+    month = next(month for month in MONTHS if month.startswith(match["month"].rstrip(".")))
+    return " ".join(filter(None, (match["days"], month, match["year"])))

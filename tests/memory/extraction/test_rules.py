@@ -9,6 +9,7 @@ from tests.memory.extraction.spoken import claims, extracted, only, said, turn
     ("text", "claim"),
     [
         ("I live in Porto.", "The user lives in Porto"),
+        ("quick intro: I live in Porto.", "The user lives in Porto"),
         ("I work for Acme.", "The user works for Acme"),
         ("I've worked at Globex since 2019.", "The user works at Globex"),
         ("I'm from Brazil", "The user is from Brazil"),

@@ -61,6 +61,8 @@ def test_a_value_that_a_statement_contains_is_no_setting_of_its_own() -> None:
         # of which month, another sentence may say
         ("The freeze begins on the 20th.", "The freeze begins on the 20th"),
         ("The freeze begins on 20 May.", "The freeze begins on 20 May 2023"),
+        ("the christmas market is Dec 12 and 13", "The christmas market is 12 and 13 December 2023"),
+        ("The offsite is Mar 3-5, 2024", "The offsite is 3-5 March 2024"),
         ("The latest dump is from 3 May.", "The latest dump is since 3 May 2023"),
     ],
 )
